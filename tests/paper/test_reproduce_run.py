@@ -80,19 +80,10 @@ def test_verdict_states_everything_but_time(folder):
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["scale"] == "micro"
     assert verdict["seed"] == 0
-    assert {claim["name"] for claim in verdict["claims"]} == {
-        "agreement_above_at",
-        "energies_above_bound",
-        "energies_close_to_bound",
-        "loo_minimum",
-        "loo_follows_at",
-        "loo_no_worse_than_infinity",
-        "fixed_support_no_clue",
-        "table1_lowest_at_two",
-        "table2_stable_columns",
-        "seed_dependence",
-        "chains_remove_seed_dependence",
-    }
+    names = """agreement_above_at energies_above_bound energies_close_to_bound loo_minimum loo_follows_at
+        loo_no_worse_than_infinity table1_lowest_at_two table2_stable_columns seed_dependence
+        chains_remove_seed_dependence fixed_support_no_clue"""
+    assert [claim["name"] for claim in verdict["claims"]] == names.split()
     for claim in verdict["claims"]:
         assert isinstance(claim["holds"], bool)
         assert all(claim[name] for name in ("claim", "criterion", "reason", "numbers"))
@@ -112,10 +103,8 @@ def test_same_seed_gives_same_bytes(folder, settings, tmp_path):
     """Also with other threads, and whatever was computed before."""
     again = replace(settings, n_jobs=2)
     running.write_outcome(reproduce(again), again, tmp_path)
-    names = sorted(path.name for path in folder.iterdir() if path.name != "run.json")
-    assert names
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+    for path in folder.iterdir():
+        assert path.name == "run.json" or (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_another_seed_gives_other_points(settings, outcome):
@@ -134,11 +123,7 @@ def test_cross_validation_holds_the_plain_annealings():
 
 def test_all_reuses_the_cross_validation(settings, monkeypatch):
     same = replace(MICRO, annealed=((40, 3),), crossvalidated=((40, 3),))
-
-    def never(*_):
-        raise AssertionError("annealed again")
-
-    monkeypatch.setattr(running, "anneal_all", never)
+    monkeypatch.delattr(running, "anneal_all")
     found = reproduce(replace(settings, scale=same, parts=("fig1", "fig2", "fig3")))
     assert {row["N"] for row in found.tables["fig1"]} == {40}
 
@@ -209,13 +194,8 @@ def test_command_writes_a_folder_and_says_what_holds(tmp_path, monkeypatch, data
     found = invoke("reproduce", "table1", "--data", data, "--out", out, "--jobs", "1", "--engine", "numba")
     assert found.exit_code == 0, found.output
     assert "table1_lowest_at_two" in plain(found.output)
-    assert {path.name for path in out.iterdir()} == {
-        "table1.csv",
-        "table1.svg",
-        "table1.png",
-        "run.json",
-        "verdict.json",
-    }
+    names = {path.name for path in out.iterdir()}
+    assert names == {"table1.csv", "table1.svg", "table1.png", "run.json", "verdict.json"}
     again = invoke("reproduce", "table1", "--data", data, "--out", out)
     assert again.exit_code == 2
     assert "--force" in plain(again.output)
@@ -252,15 +232,5 @@ def test_quick_scale(tmp_path, shared_data):
     found = run("reproduce", "all", "--scale", "quick", "--out", tmp_path / "out", "--data", table, timeout=290)
     assert found.returncode == 0, found.stderr
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    holds = {claim["name"]: claim["holds"] for claim in verdict["claims"]}
-    for name in (
-        "agreement_above_at",
-        "energies_above_bound",
-        "energies_close_to_bound",
-        "loo_minimum",
-        "loo_follows_at",
-        "loo_no_worse_than_infinity",
-        "fixed_support_no_clue",
-        "table2_stable_columns",
-    ):
-        assert holds[name], name
+    failed = {claim["name"] for claim in verdict["claims"] if not claim["holds"]}
+    assert failed <= {"table1_lowest_at_two", "seed_dependence", "chains_remove_seed_dependence"}

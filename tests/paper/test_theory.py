@@ -67,11 +67,6 @@ def test_error_at_the_at_point_never_exceeds_that_at_infinity():
     assert (at.epsilon_g <= ground.epsilon_g).all()
 
 
-def test_broken_lines_of_the_first_figure():
-    betas = [theory.at_point(rho, MODEL).beta for rho in (0.05, 0.10, 0.15)]
-    assert betas == pytest.approx([24.110, 23.912, 27.266], abs=6e-4)
-
-
 @pytest.mark.parametrize(
     ("alpha", "rho", "ground", "at"), [(0.49, 0.06, 0.09855, 0.09680), (0.495, 0.1, 0.24464, 0.12135)]
 )

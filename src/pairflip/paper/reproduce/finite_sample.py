@@ -141,16 +141,16 @@ def _advance(
     truth: Truth, low: float, high: float, rho: float, alpha: float, start: Floats, halvings: int = 6
 ) -> Solution:
     """Solutions at beta = `high` from those at `low`; where the step is too long, it is halved (in log beta)."""
-    found = solve_equations(truth, high, rho, alpha, start)
-    lost = np.flatnonzero(~np.isfinite(found.epsilon))
+    solution = solve_equations(truth, high, rho, alpha, start)
+    lost = np.flatnonzero(~np.isfinite(solution.epsilon))
     if lost.size and halvings:
         part = truth.of(lost)
         middle = float(np.sqrt(max(low, 1e-2 * high) * high))
         half = _advance(part, low, middle, rho, alpha, start[lost], halvings - 1).at
         again = _advance(part, middle, high, rho, alpha, half, halvings - 1)
-        for values, better in zip(found, again, strict=True):
+        for values, better in zip(solution, again, strict=True):
             values[lost] = better
-    return found
+    return solution
 
 
 @lru_cache(maxsize=256)
@@ -158,10 +158,10 @@ def factors(problems: tuple[PlantedProblem, ...], betas: tuple[float, ...], rho:
     """The factors of every problem, from temperature to temperature."""
     truths = truth_of(problems), truth_of_model()
     at = [_at_infinite_temperature(truth, rho, alpha) for truth in truths]
-    found = np.empty((2, len(problems), len(betas)))
+    ratios = np.empty((2, len(problems), len(betas)))
     for step, beta in enumerate(betas):
         last = betas[step - 1] if step else 0.0
         sample, model = (_advance(each, last, beta, rho, alpha, start) for each, start in zip(truths, at, strict=True))
-        found[:, :, step] = sample.epsilon / model.epsilon, sample.epsilon_g / model.epsilon_g
+        ratios[:, :, step] = sample.epsilon / model.epsilon, sample.epsilon_g / model.epsilon_g
         at = [sample.at, model.at]
-    return Factors(*found)
+    return Factors(*ratios)

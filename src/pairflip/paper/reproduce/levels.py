@@ -115,9 +115,9 @@ def points_of(annealed: Annealed, quantity: Literal["epsilon", "epsilon_g"], n_j
         betas = tuple(theory_at(rho, alpha).at_beta / over for over in (30.0, 8.0, 3.0, 1.0))
         return theory_at(rho, annealed_alpha), getattr(factors(annealed.problems, betas, rho, alpha), quantity)[:, -1]
 
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(at_size)(k) for k in annealed.sizes)
-    matched = values / np.stack([factor for _, factor in found], axis=1)
-    return SizePoints(annealed.N, annealed.sizes, values, matched, tuple(level for level, _ in found))
+    by_size = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(at_size)(k) for k in annealed.sizes)
+    matched = values / np.stack([factor for _, factor in by_size], axis=1)
+    return SizePoints(annealed.N, annealed.sizes, values, matched, tuple(level for level, _ in by_size))
 
 
 def common_rhos(all_points: Sequence[SizePoints]) -> list[float]:

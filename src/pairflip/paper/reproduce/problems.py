@@ -63,8 +63,8 @@ class Annealed:
             return None
         at = [self.sizes.index(k) for k in sizes]
         loo = None if self.loo_error is None else self.loo_error[:count, at]
-        found = self.cooling[:count, at], self.reached[:count, at], loo
-        return Annealed(self.N, self.M, self.problems[:count], tuple(sizes), *found)
+        arrays = self.cooling[:count, at], self.reached[:count, at], loo
+        return Annealed(self.N, self.M, self.problems[:count], tuple(sizes), *arrays)
 
 
 def anneal_all(problems: Sequence[PlantedProblem], sizes: Sequence[int], engine: Any, n_jobs: int | None) -> Annealed:

@@ -151,13 +151,13 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
     if not chains:
         return SolutionChart(rho, model, ())
     start, direction = _crossing(np.concatenate(chains), U, G, kappa, F)
-    found = onto_curve(rho, model, start, direction)
-    near = (np.abs(found.U - start.U) < 2.0) & (np.abs(found.G - start.G) < 2.0)
-    good = found.converged & near
-    a = model.alpha - rho - residuals(rho, model, found).d
+    at = onto_curve(rho, model, start, direction)
+    near = (np.abs(at.U - start.U) < 2.0) & (np.abs(at.G - start.G) < 2.0)
+    good = at.converged & near
+    a = model.alpha - rho - residuals(rho, model, at).d
     g_hot = float(hot_start(rho, model, np.array([1.0])).G[0])
-    hot = (np.abs(found.U - U[0]) < 1e-9) & (np.abs(found.G - g_hot) < 0.5)
-    free = ((G[-1] - found.G < 1e-9) | ((np.abs(found.U - U[0]) < 1e-9) & ~hot)) & (a > 0)
+    hot = (np.abs(at.U - U[0]) < 1e-9) & (np.abs(at.G - g_hot) < 0.5)
+    free = ((G[-1] - at.G < 1e-9) | ((np.abs(at.U - U[0]) < 1e-9) & ~hot)) & (a > 0)
     lines: list[Line] = []
     first = 0
     for chain in chains:
@@ -167,15 +167,15 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
         if index.size < 2:
             continue
         ends = index[[0, -1]]
-        if hot[ends[1]] or (not hot[ends[0]] and found.U[ends[0]] > found.U[ends[1]]):
+        if hot[ends[1]] or (not hot[ends[0]] and at.U[ends[0]] > at.U[ends[1]]):
             index = index[::-1]
         last = index[-1]
         lines.append(
             Line(
-                found[index],
+                at[index],
                 a[index],
                 hot=bool(hot[ends].any()),
-                cold=bool(abs(found.U[last] - U[-1]) < 1e-9),
+                cold=bool(abs(at.U[last] - U[-1]) < 1e-9),
                 exact=model.var_noise == 0 and bool(free[index[0]] or free[last]),
             )
         )
@@ -186,22 +186,22 @@ def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[
     """All points of the chart at finite u that have one of the given temperatures, and the index of each one's."""
     rho, model = chart.rho, chart.model
     none = np.array([])
-    found = [(points(none, none, none), none.astype(np.int64))]
+    parts = [(points(none, none, none), none.astype(np.int64))]
     for line in chart.lines:
         scale = np.exp(line.at.U + line.at.G) / model.var_x
         excess = temperature[:, None] * scale - line.a
         index, segment = np.nonzero((excess[:, 1:] > 0) != (excess[:, :-1] > 0))
         if index.size:
-            found.append(_between(chart, line, excess, temperature, index, segment))
+            parts.append(_between(chart, line, excess, temperature, index, segment))
         hotter = np.flatnonzero(excess[:, 0] > 0) if line.hot else np.array([], dtype=int)
         if hotter.size:
             at = at_temperature(rho, model, hot_start(rho, model, 1.0 / temperature[hotter]), temperature[hotter])
-            found.append((at[at.converged], hotter[at.converged]))
+            parts.append((at[at.converged], hotter[at.converged]))
         colder = np.flatnonzero((excess[:, -1] < 0) & (temperature > 0))
         if colder.size and (line.cold or (line.exact and line.at.G[-1] > line.at.G[0])):
             at = at_temperature(rho, model, _beyond(line, model, temperature[colder]), temperature[colder])
-            found.append((at[at.converged], colder[at.converged]))
-    return joined([at for at, _ in found]), np.concatenate([index for _, index in found])
+            parts.append((at[at.converged], colder[at.converged]))
+    return joined([at for at, _ in parts]), np.concatenate([index for _, index in parts])
 
 
 def _beyond(line: Line, model: Planted, temperature: Floats) -> Points:

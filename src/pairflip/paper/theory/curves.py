@@ -186,8 +186,8 @@ def _at_crossing(kind: Kind, chart: SolutionChart, pair: Points) -> LinePoint:
 def _described(kind: Kind, chart: SolutionChart, at: Points, temperature: float) -> LinePoint:
     """The record of a crossing, with whether another solution came first."""
     rho, model, beta = chart.rho, chart.model, 1.0 / temperature
-    found = solve_many(np.array([beta]), rho, model)[0]
-    near = [each for each in found if abs(each._place[0] - at.U[0]) + abs(each._place[1] - at.G[0]) < 1e-6]
+    solutions = solve_many(np.array([beta]), rho, model)[0]
+    near = [each for each in solutions if abs(each._place[0] - at.U[0]) + abs(each._place[1] - at.G[0]) < 1e-6]
     if not near:
         return _absent(
             kind, rho, model, f"{_NAMES[kind]} is met near beta = {beta:.6g}, but no solution converged there"
@@ -270,17 +270,17 @@ class TheoryCurve:
 
 
 def _curve(
-    over: Literal["beta", "rho"], at: float | str, model: Planted, found: list[State], at_beta: Iterable[float]
+    over: Literal["beta", "rho"], at: float | str, model: Planted, states: list[State], at_beta: Iterable[float]
 ) -> TheoryCurve:
-    arrays: dict[str, Any] = {name: np.array([getattr(s, name) for s in found], dtype=float) for name in _NUMBERS}
-    arrays |= {name: np.array([getattr(s, name) for s in found], dtype=bool) for name in _FLAGS}
+    arrays: dict[str, Any] = {name: np.array([getattr(s, name) for s in states], dtype=float) for name in _NUMBERS}
+    arrays |= {name: np.array([getattr(s, name) for s in states], dtype=bool) for name in _FLAGS}
     return TheoryCurve(
         over,
         at,
         model,
         at_beta=np.array(list(at_beta), dtype=float),
-        others=np.array([s.others for s in found], dtype=np.int64),
-        note=tuple(s.note for s in found),
+        others=np.array([s.others for s in states], dtype=np.int64),
+        note=tuple(s.note for s in states),
         **arrays,
     )
 
@@ -317,8 +317,8 @@ def curve_over_beta(betas: Any, rho: Any, model: Planted) -> TheoryCurve:
     values = np.array([check_beta(beta) for beta in _values(betas, "betas")])
     rho, model = check_rho(rho), check_model(model)
     many = solve_many(values, rho, model)
-    found = [pick(float(beta), rho, model, each) for beta, each in zip(values, many, strict=True)]
-    return _curve("beta", rho, model, found, [at_point(rho, model).beta] * values.size)
+    states = [pick(float(beta), rho, model, each) for beta, each in zip(values, many, strict=True)]
+    return _curve("beta", rho, model, states, [at_point(rho, model).beta] * values.size)
 
 
 def curve_over_rho(rhos: Any, model: Planted, at: Any = "inf") -> TheoryCurve:
@@ -345,12 +345,12 @@ def curve_over_rho(rhos: Any, model: Planted, at: Any = "inf") -> TheoryCurve:
     where = _check_at(at)
     lines = [at_point(rho, model) for rho in sizes]
     if where == "at":
-        found = [point.state for point in lines]
+        states = [point.state for point in lines]
     elif where == "zero entropy":
-        found = [zero_entropy_point(rho, model).state for rho in sizes]
+        states = [zero_entropy_point(rho, model).state for rho in sizes]
     else:
-        found = [solve(where, rho, model) for rho in sizes]
-    return _curve("rho", where, model, found, [point.beta for point in lines])
+        states = [solve(where, rho, model) for rho in sizes]
+    return _curve("rho", where, model, states, [point.beta for point in lines])
 
 
 def _check_at(at: Any) -> float | str:

@@ -220,10 +220,10 @@ def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
     active = np.arange(every.kappa.size)
     for _ in range(MAX_STEPS):
         at = every[active]
-        found = residuals(rho, model, at)
-        value, gradient = third(at, found, active)
-        matrix = np.stack([found.size_gradient, found.noise_gradient, gradient], axis=-2)
-        right = np.stack([found.size, found.noise, value], axis=-1)
+        residual = residuals(rho, model, at)
+        value, gradient = third(at, residual, active)
+        matrix = np.stack([residual.size_gradient, residual.noise_gradient, gradient], axis=-2)
+        right = np.stack([residual.size, residual.noise, value], axis=-1)
         scale = np.maximum(np.abs(matrix).max(axis=-1), 1e-300)
         matrix, right = matrix / scale[..., None], right / scale
         usable = np.isfinite(matrix).all(axis=(-1, -2)) & np.isfinite(right).all(axis=-1)
@@ -262,10 +262,10 @@ def at_temperature(rho: float, model: Planted, start: Points, temperature: Float
     """Solutions of all three equations at given temperatures."""
     slack = model.alpha - rho
 
-    def thermal(at: Points, found: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def thermal(at: Points, residual: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
         a = temperature[active] * np.exp(at.U + at.G) / model.var_x
-        gradient = found.d_gradient + np.stack([np.zeros_like(a), a, a], axis=-1)
-        return a + found.d - slack, gradient
+        gradient = residual.d_gradient + np.stack([np.zeros_like(a), a, a], axis=-1)
+        return a + residual.d - slack, gradient
 
     return _newton(rho, model, start, thermal)
 

@@ -306,15 +306,15 @@ def solve_many(betas: Floats, rho: float, model: Planted) -> list[list[State]]:
 
 def _at_zero_temperature(chart: SolutionChart) -> list[State]:
     at, _ = find_at(chart, np.zeros(1))
-    found = states(chart.rho, chart.model, at, np.full(at.U.size, np.inf))
+    solutions = states(chart.rho, chart.model, at, np.full(at.U.size, np.inf))
     for line in chart.lines:
         if line.cold:
             ground = solve_ground(chart.rho, chart.model, float(line.at.G[-1]))
             if ground is not None:
-                found.append(ground_state(chart.rho, chart.model, ground))
+                solutions.append(ground_state(chart.rho, chart.model, ground))
         if line.exact and chart.rho >= chart.model.rho0:
-            found.append(recovered_state(chart.rho, chart.model))
-    return found
+            solutions.append(recovered_state(chart.rho, chart.model))
+    return solutions
 
 
 def _order(state: State) -> tuple[float, float]:
@@ -324,9 +324,9 @@ def _order(state: State) -> tuple[float, float]:
     return -state.free_entropy, 0.0
 
 
-def _ranked(found: list[State]) -> list[State]:
+def _ranked(solutions: list[State]) -> list[State]:
     distinct: list[State] = []
-    for state in sorted(found, key=_order):
+    for state in sorted(solutions, key=_order):
         if not any(_same(state, other) for other in distinct):
             distinct.append(state)
     count, ranked = len(distinct), []
@@ -402,10 +402,10 @@ def solve(beta: Any, rho: Any, model: Planted) -> State:
     return pick(beta, rho, check_model(model), solve_all(beta, rho, model))
 
 
-def pick(beta: float, rho: float, model: Planted, found: list[State]) -> State:
+def pick(beta: float, rho: float, model: Planted, solutions: list[State]) -> State:
     """The dominant one of all solutions, or the record that there is none."""
-    if found:
-        return found[0]
+    if solutions:
+        return solutions[0]
     if rho >= model.alpha:
         return exact_fit(beta, rho, model)
     return State(beta, rho, model, note="no replica-symmetric solution was found here")
