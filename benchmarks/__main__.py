@@ -1,105 +1,51 @@
-"""`python -m benchmarks`: everything; name parts to run only those, for instance `python -m benchmarks speed`."""
+"""`python -m benchmarks`: the short ones; name some to run only those, for instance `python -m benchmarks speed`."""
 
 import platform
 import sys
 from functools import partial
+from importlib import import_module
 
 import numba
 import numpy as np
 
-from benchmarks import (
-    anytime,
-    chosen,
-    classes,
-    complete,
-    crossval,
-    effective,
-    gpu,
-    gpu_classes,
-    honesty,
-    leave_one_out,
-    optimality,
-    peers,
-    prove,
-    ridge_bound,
-    several,
-    shrinkage,
-    speed,
-    stability,
-    tall,
-    temperature,
-    thermometers,
-    threads,
-    wide,
-)
-
-PARTS = {
-    "speed": speed.report,
-    "threads": threads.report,
-    "crossval": crossval.report,
-    "gpu": gpu.report,
-    "gpu-classes": gpu_classes.report,
-    "optimality": optimality.report,
-    "honesty": honesty.report,
-    "chosen": chosen.report,
-    "classes": classes.report,
-    "classes-honesty": classes.report_honesty,
-    "classes-clusters": classes.report_clusters,
-    "complete": complete.report,
-    "intervals": honesty.report_intervals,
-    "stability": stability.report,
-    "tight": stability.report_tight,
-    "wide": wide.report,
-    "million": wide.report_million,
-    "thermometers": thermometers.report,
-    "anytime": anytime.report,
-    "loo": leave_one_out.report,
-    "tall": tall.report,
-    "peers": peers.report,
-    "prove": prove.report,
-    "shrinkage": shrinkage.report,
-    "shrinkage-simulated": shrinkage.report_simulated,
-    "ridge-bound": ridge_bound.report,
-    "several": several.report,
-    "temperature": temperature.report,
-    "hits": temperature.report_hits,
-    "averaging": temperature.report_averaging,
-    "ess": effective.report,
+SHORT = ("speed", "crossval", "gpu", "optimality", "wide", "tall")
+LONG = {  # only when named: long, large, or silent about speed
+    "anytime": "anytime",
+    "averaging": "temperature.report_averaging",
+    "chosen": "chosen",
+    "classes": "classes",
+    "classes-clusters": "classes.report_clusters",
+    "classes-honesty": "classes.report_honesty",
+    "complete": "complete",
+    "ess": "effective",
+    "honesty": "honesty",
+    "intervals": "honesty.report_intervals",
+    "loo": "leave_one_out",
+    "million": "wide.report_million",
+    "peers": "peers",
+    "prove": "prove",
+    "stability": "stability",
+    "temperature": "temperature",
+    "thermometers": "thermometers",
+    "tight": "stability.report_tight",
 }
-NAMED = (
-    "honesty",
-    "chosen",
-    "classes",
-    "classes-honesty",
-    "classes-clusters",
-    "complete",
-    "intervals",
-    "stability",
-    "tight",
-    "gpu-classes",
-    "million",
-    "thermometers",
-    "anytime",
-    "loo",
-    "peers",
-    "prove",
-    "shrinkage",
-    "shrinkage-simulated",
-    "ridge-bound",
-    "several",
-    "hits",
-    "averaging",
-    "ess",
-    "temperature",
-)  # only when named: long, large, or silent about speed
+PARTS = {name: name for name in SHORT} | LONG
 
-given = sys.argv[1:]
-if given in (["anytime", "quick"], ["anytime", "again"]):
-    PARTS["anytime"] = partial(anytime.report, given.pop())
-wanted = given or [name for name in PARTS if name not in NAMED]
-unknown = [name for name in wanted if name not in PARTS]
-if unknown:
-    sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(PARTS)}.")
-print(f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {platform.machine()}")
-for name in wanted:
-    PARTS[name]()
+
+def report_of(name, *arguments):
+    """The function that runs a benchmark and prints its numbers."""
+    module, _, function = PARTS[name].partition(".")
+    return partial(getattr(import_module(f"benchmarks.{module}"), function or "report"), *arguments)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    how = [given.pop()] if given in (["anytime", "quick"], ["anytime", "again"]) else []
+    unknown = [name for name in given if name not in PARTS]
+    if unknown:
+        sys.exit(f"unknown benchmark {unknown[0]!r}; expected one of {', '.join(sorted(PARTS))}.")
+    print(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {platform.machine()}"
+    )
+    for name in given or SHORT:
+        report_of(name, *how)()

@@ -13,7 +13,6 @@ import csv
 import os
 import time
 from dataclasses import astuple, dataclass, fields
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -21,13 +20,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import DOCS, cells, cpu_timed, real_table, save_figure
 from pairflip import SubsetProblem, best_subset, datasets
 from pairflip.comparison.peers.supports import ABESS, lasso, omp, splicing
 
 TIMES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TOLERANCE = 1.005
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
-DATA = Path(__file__).parents[2] / "shared" / "data"
+RESULTS = DOCS / "results"
 TABLES = {
     "riboflavin": ("riboflavin/riboflavin.csv", (4, 10)),
     "supernova": ("supernova_bsnip/snia_101x276.csv", (6, 20)),
@@ -73,14 +72,9 @@ def cases(quick):
     chain = datasets.make_correlated(M=200, N=1000, k=20, correlation=0.9, seed=1)
     yield Case("neighbours 200 x 1000", chain.X, chain.y, 20)
     for name, (path, sizes) in TABLES.items():
-        if not (DATA / path).is_file() or (quick and name in ("riboflavin", "solubility")):
-            continue
-        with open(DATA / path) as file:
-            header = next(csv.reader(file))
-        values = np.loadtxt(DATA / path, delimiter=",", skiprows=1)
-        targets = sum(column.startswith("target_") for column in header)
-        for k in sizes[:1] if quick else sizes:
-            yield Case(f"{name} {len(values)} x {len(header) - targets}", values[:, targets:], values[:, 0], k)
+        table = None if quick and name in ("riboflavin", "solubility") else real_table(path)
+        for k in () if table is None else sizes[:1] if quick else sizes:
+            yield Case(f"{name} {len(table[1])} x {table[0].shape[1]}", *table, k)
     for N in (100, 200) if quick else (100, 200, 400, 1000):
         planted = datasets.make_planted(N=N, seed=N)
         for rho in (0.05, 0.1, 0.15) if N < 1000 else (0.05,):
@@ -95,9 +89,8 @@ class Lap:
         self.problem = SubsetProblem(case.X, case.y, center=case.center)
 
     def __call__(self, method, setting, search, /, *args, **settings):
-        case, began = self.case, time.process_time()
-        support = np.asarray(search(*args, **settings))
-        seconds = time.process_time() - began
+        case = self.case
+        seconds, support = cpu_timed(lambda: np.asarray(search(*args, **settings)))
         low = self.problem.fit(support).energy if support.size == case.k else np.inf
         self.runs.append(Run(case.name, *case.X.shape, case.k, method, setting, seconds, low))
         return seconds
@@ -197,7 +190,7 @@ def show(runs, times):
     print(f"\n{first.case}, k = {first.k}")
     for method in methods_of([runs]):
         over = [ratio(runs, method, t) for t in times]
-        print(f"{method:>17}" + "".join(f"{'-' if np.isinf(r) else f'{r:.4f}':>9}" for r in over), flush=True)
+        print(f"{method:>17}" + cells(["-" if np.isinf(r) else f"{r:.4f}" for r in over], 9), flush=True)
 
 
 def summary(races, times):
@@ -205,10 +198,10 @@ def summary(races, times):
     groups = {"OMP, LASSO, abess": RIVALS, "annealing alone": OURS[2:], "all of these": (*OURS[2:], *RIVALS)}
     moments = [t for t in (0.1, 1.0, 10.0) if t in times]
     print(f"\nCases of {len(races)} in which auto is at most 0.5 % worse than the best of the others at that time")
-    print(f"{'':>20}" + "".join(f"{f'{t:g} s':>9}" for t in moments))
+    print(f"{'':>20}" + cells([f"{t:g} s" for t in moments], 9))
     lost = []
     for name, others in groups.items():
-        cells = []
+        told = []
         for t in moments:
             won = 0
             for runs in races:
@@ -217,17 +210,17 @@ def summary(races, times):
                 if auto > TOLERANCE * best and name == "all of these":
                     who = min(others, key=lambda other: ratio(runs, other, t))
                     lost.append(f"{t:>5g} s  {runs[0].case}, k = {runs[0].k}: auto {auto:.4f}, {who} {best:.4f}")
-            cells.append(f"{won}/{len(races)}")
-        print(f"{name:>20}" + "".join(f"{cell:>9}" for cell in cells))
+            told.append(f"{won}/{len(races)}")
+        print(f"{name:>20}" + cells(told, 9))
     print("\nMedian and worst ratio to the best known over cases, and cases without a result yet")
     for method in methods_of(races):
-        cells = []
+        told = []
         for t in moments:
             over = np.array([ratio(runs, method, t) for runs in races])
-            there = over[np.isfinite(over)]
-            late = f" ({over.size - there.size} late)" if there.size < over.size else ""
-            cells.append(f"{np.median(there):.3f} {there.max():.3f}{late}" if there.size else "-")
-        print(f"{method:>17}" + "".join(f"{cell:>24}" for cell in cells))
+            ended = over[np.isfinite(over)]
+            late = f" ({over.size - ended.size} late)" if ended.size < over.size else ""
+            told.append(f"{np.median(ended):.3f} {ended.max():.3f}{late}" if ended.size else "-")
+        print(f"{method:>17}" + cells(told, 24))
     print("\nWhere auto is behind:" + "".join(f"\n  {line}" for line in lost))
 
 
@@ -256,13 +249,10 @@ def read():
 
 def draw(races, times, path):
     """Median and worst excess over the best known, by method; lines begin where every case has a result."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "pairflip"
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharex=True, layout="constrained")
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    axes = figure.subplots(1, 2, sharex=True)
     styles = dict(zip(OURS, ("C0o-", "C9s-", "C3v-", "C1^-"), strict=True))
     styles |= dict(zip(RIVALS, ("C7x--", "C5+--", "C2d--", "C6.--", "C8*--", "C4p--"), strict=True))
     fine = np.geomspace(times[0], times[-1], 31)
@@ -275,5 +265,4 @@ def draw(races, times, path):
         ax.set(xscale="log", yscale="log", title=title, xlabel="CPU seconds")
     axes[0].set_ylabel("energy above the best known, % (+ 0.01)")
     axes[1].legend(fontsize=7, ncols=2)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save_figure(figure, path)

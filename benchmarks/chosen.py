@@ -8,22 +8,21 @@ counted.
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 
-from benchmarks.honesty import KINDS, NOISE, SIGNAL, SIZES, Population, _few, _gauss
+from benchmarks.common import cells, draws, in_processes, mean_error
+from benchmarks.honesty import KINDS, NOISE, SIGNAL, SIZES, Population, few
 from pairflip import SubsetProblem, select_size
 
 DESIGNS = (
     *SIGNAL,
-    Population("planted 4, 40 x 40", 40, 40, _gauss(40, 4), 0.7),
-    Population("many weak, 80 x 150", 80, 150, _gauss(150, 40), 0.7),
+    Population("planted 4, 40 x 40", 40, 40, few(40, 4, gaussian=True), 0.7),
+    Population("many weak, 80 x 150", 80, 150, few(150, 40, gaussian=True), 0.7),
 )
 HEAVY = tuple(
-    Population(f"{tail}, {rows} x {columns}", rows, columns, _few(columns, 3), 0.6, tail=tail)
+    Population(f"{tail}, {rows} x {columns}", rows, columns, few(columns, 3), 0.6, tail=tail)
     for tail in ("t3", "lognormal", "outliers")
     for rows, columns in ((80, 50), (250, 60))
 )
@@ -68,23 +67,20 @@ def line(records: list[Told | None]) -> str:
     told = np.array([r for r in records if r is not None], dtype=float)
     if len(told) < 5:
         return f"{len(told):>6}"
-    ratios = [f"{told[:, c].mean():.2f} +- {told[:, c].std() / len(told) ** 0.5:.2f}" for c in (0, 1)]
+    ratios = [mean_error(told[:, c]) for c in (0, 1)]
     held = [f"{100 * told[:, c].mean():.0f} %" for c in (2, 3, 4, 5)]
-    return f"{len(told):>6}" + "".join(f"{cell:>14}" for cell in (*ratios, *held, f"{told[:, 6].mean():.2f}"))
+    return f"{len(told):>6}" + cells((*ratios, *held, f"{told[:, 6].mean():.2f}"), 14)
 
 
 def report() -> None:
     """Print one line for each population and kind of cross validation."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "100"))
-    first = int(os.environ.get("PAIRFLIP_FIRST", "0"))
-    tasks = [(p, seed, cv) for p in ALL for cv in KINDS for seed in range(first, first + draws)]
-    one(NOISE[2], 0, "10")  # compiles
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(one)(*task) for task in tasks), strict=True))
-    print(f"the error of the chosen size: {draws} tables of each population, sizes 1 to {SIZES[-1]}, quick search")
+    seeds = draws(100)
+    tasks = [(p, seed, cv) for p in ALL for cv in KINDS for seed in seeds]
+    found = in_processes(one, tasks)
+    print(f"the error of the chosen size: {len(seeds)} tables of each population, sizes 1 to {SIZES[-1]}, quick search")
     heads = ("cv_error", "corrected", "1.645 SE", "corrected", "truth below", "truth above", "width")
     print(f"{'':36}{'told':>6}{'over the truth':>28}{'90 % intervals that hold it':>42}")
-    print(f"{'':36}{'':>6}" + "".join(f"{head:>14}" for head in heads))
+    print(f"{'':36}{'':>6}" + cells(heads, 14))
     for p in ALL:
         for cv in KINDS:
             print(f"{p.name:30}{cv:>6}{line([found[task] for task in tasks if task[::2] == (p, cv)])}", flush=True)

@@ -7,17 +7,12 @@ chains with 100 kicks or more in every fold, instead of two with a few.
 
 from __future__ import annotations
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 
+from benchmarks.common import cells, draws, in_processes, mean_error, real_table
 from pairflip import SubsetProblem, datasets, select_size
 
 SHAPES = ((60, 120, 8), (60, 120, 12), (60, 120, 16), (100, 200, 20), (100, 200, 25))
-RIBOFLAVIN = Path(__file__).resolve().parents[2] / "shared" / "data" / "riboflavin" / "riboflavin.csv"
 
 
 def one(M: int, N: int, k: int, seed: int, efforts: tuple[str, str] = ("normal", "thorough")) -> tuple[float, float]:
@@ -32,24 +27,18 @@ def one(M: int, N: int, k: int, seed: int, efforts: tuple[str, str] = ("normal",
 
 def report() -> None:
     """Print one line for each shape: means with standard errors."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "30"))
-    tasks = [(*shape, seed) for shape in SHAPES for seed in range(draws)]
-    one(20, 30, 2, 0)  # compiles
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(one)(*task) for task in tasks), strict=True))
-    print(f"folds: default effort over thorough, ten folds, {draws} planted problems of each shape; mean +- SE")
+    seeds = draws(30)
+    found = in_processes(one, [(*shape, seed) for shape in SHAPES for seed in seeds])
+    print(f"folds: default effort over thorough, ten folds, {len(seeds)} planted problems of each shape; mean +- SE")
     print(f"{'table':>12}{'k':>4}{'cv_error':>18}{'training error':>18}")
     for shape in SHAPES:
-        ratios = np.array([found[*shape, seed] for seed in range(draws)])
-        cells = [f"{r.mean():.4f} +- {r.std(ddof=1) / draws**0.5:.4f}" for r in ratios.T]
-        print(f"{f'{shape[0]} x {shape[1]}':>12}{shape[2]:>4}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
-    if not RIBOFLAVIN.exists():
-        print("riboflavin: ../shared/data is not there")
+        ratios = np.array([found[*shape, seed] for seed in seeds])
+        told = [mean_error(ratio, 4) for ratio in ratios.T]
+        print(f"{f'{shape[0]} x {shape[1]}':>12}{shape[2]:>4}" + cells(told, 18), flush=True)
+    table = real_table("riboflavin/riboflavin.csv")
+    if table is None:
         return
-    with RIBOFLAVIN.open(encoding="utf-8") as file:
-        head, *rows = csv.reader(file)
-    table, at = np.array(rows, dtype=float), head.index("target_q_RIBFLV")
-    problem = SubsetProblem(np.delete(table, at, axis=1), table[:, at])
+    problem = SubsetProblem(*table)
     short, long = (
         select_size(problem, range(2, 9), 10, effort=effort, n_jobs=-1, progress=False)
         for effort in ("normal", "thorough")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import real_table
 from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import WalkPlan, get_engine
 from pairflip.philox import chain_keys
@@ -16,16 +17,11 @@ REPEATS = 3
 
 def problem():
     """The supernova table if it is there, else correlated columns of the same shape."""
-    for parent in Path(__file__).resolve().parents:
-        path = parent / "shared" / "data" / "supernova_bsnip" / "snia_74x276.csv"
-        if path.exists():
-            import pandas as pd
-
-            frame = pd.read_csv(path)
-            y = frame.pop("target_M_B")
-            return SubsetProblem(frame, y), "supernova table, 74 x 276"
-    table = datasets.make_spectra(M=74, N=276, seed=0)
-    return SubsetProblem(table.X, table.y), "made-up spectra, 74 x 276"
+    table = real_table("supernova_bsnip/snia_74x276.csv")
+    if table is not None:
+        return SubsetProblem(*table), "supernova table, 74 x 276"
+    made_up = datasets.make_spectra(M=74, N=276, seed=0)
+    return SubsetProblem(made_up.X, made_up.y), "made-up spectra, 74 x 276"
 
 
 def bare_seconds(problem):

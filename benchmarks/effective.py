@@ -4,12 +4,11 @@
 them). Times are CPU seconds on one thread.
 """
 
-import time
 from importlib.util import find_spec
 
 import numpy as np
 
-from benchmarks.temperature import real, timed
+from benchmarks.common import cpu_timed, real_table
 from pairflip import SubsetProblem, datasets, posterior, sample, temper
 
 SEEDS = 5
@@ -21,7 +20,7 @@ def tables():
     """The table, the target and the size of each problem."""
     data = datasets.make_planted(N=500, alpha=0.2, seed=0)
     found = {"planted 100 x 500": (data.X, data.y, 10)}
-    if (table := real("diabetes", "diabetes_64.csv")) is not None:
+    if (table := real_table("diabetes/diabetes_64.csv")) is not None:
         found["diabetes_64"] = (*table, 8)
     return found
 
@@ -53,7 +52,7 @@ def _effective(name, problem, k):
         ),
     }
     for which, run in runs.items():
-        seconds, found = timed(run)
+        seconds, found = cpu_timed(run)
         tree = found.to_datatree()
         data = arviz.InferenceData.from_datatree(tree) if hasattr(arviz, "InferenceData") else tree
         ess, rhat = arviz.ess(data, method="bulk"), arviz.rhat(data)
@@ -83,7 +82,7 @@ def _probabilities(name, X, y):
         ).inclusion_probability
 
     walk(20, 0)  # compiles
-    seconds, _ = timed(lambda: walk(400, 0))
+    seconds, _ = cpu_timed(lambda: walk(400, 0))
     parts = np.array([walk(int(400 * LONG / PARTS / seconds), 100 + part) for part in range(PARTS)])
     truth, error = parts.mean(axis=0), parts.std(axis=0, ddof=1) / PARTS**0.5
     print(f"{name}: root mean square error of the long run {np.sqrt(np.mean(error**2)):.5f}")
@@ -112,9 +111,7 @@ def _millipede(name, X, y, truth):
         return selector.summary["PIP"].loc[frame.columns[:-1]].to_numpy()
 
     for precompute in (False, True):
-        began = time.process_time()
-        walk(300, 0, precompute)
-        seconds = (time.process_time() - began) / 400  # a draw
+        seconds = cpu_timed(lambda p=precompute: walk(300, 0, p))[0] / 400  # a draw
         for budget in (1.0, 5.0):
             draws = int(budget / seconds / 1.2)
             which = f"millipede ({'with' if precompute else 'without'} all inner products)"
@@ -124,7 +121,7 @@ def _millipede(name, X, y, truth):
 def _tell(name, which, budget, truth, walk):
     errors, took = [], []
     for seed in range(SEEDS):
-        seconds, found = timed(lambda seed=seed: walk(seed + 1))
+        seconds, found = cpu_timed(lambda seed=seed: walk(seed + 1))
         errors.append(np.sqrt(np.mean((found - truth) ** 2)))
         took.append(seconds)
     error = np.std(errors, ddof=1) / SEEDS**0.5

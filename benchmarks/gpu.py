@@ -4,14 +4,14 @@ import time
 
 import numpy as np
 
+from benchmarks.common import best_time
 from benchmarks.crossval import problem
-from benchmarks.speed import best_time
 from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda import CudaEngine, device_name, walks, why_unavailable
 from pairflip.engines.numba import NumbaEngine
+from pairflip.paper.reproduce.problems import cross_validate, draw_all
 from pairflip.paper.reproduce.scales import PAPER, sizes_of
-from pairflip.paper.reproduce.walks import cross_validate_all, draw_all
 from pairflip.philox import chain_keys
 
 CASES = ((276, 5), (400, 8), (400, 20), (400, 40), (400, 64), (400, 80))  # N, k
@@ -86,12 +86,10 @@ def busy_share(run):
 def report_whole(counts=((100, 50), (200, 50), (400, 25))):
     """What surrounds the kernels: cross validation as in figure 3 of the paper, and one small table."""
     print("whole runs, all threads: seconds, and the share of them with kernels under way")
-    sets = [(draw_all(N, count, 0), sizes_of(PAPER.loo_rhos, N)) for N, count in counts]
-    for (N, count), each in zip(counts, sets, strict=True):
-        seconds, share = busy_share(lambda each=each: cross_validate_all([each], "cuda", -1))
+    for N, count in counts:
+        asked = draw_all(N, count, 0), sizes_of(PAPER.loo_rhos, N)
+        seconds, share = busy_share(lambda asked=asked: cross_validate(*asked, "cuda", -1))
         print(f"  N = {N}, {count} problems, 20 sizes, leave-one-out: {seconds:6.2f} s, {share:.0%}", flush=True)
-    seconds, share = busy_share(lambda: cross_validate_all(sets, "cuda", -1))
-    print(f"  all of these together: {seconds:6.2f} s, {share:.0%}", flush=True)
     table, name = problem()
     for schedule in ("paper", "auto"):
         asked = dict(chains=64, schedule=schedule, engine="cuda", n_jobs=-1)

@@ -7,14 +7,13 @@ exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 
+from benchmarks.common import cells, draws, in_processes, mean_error
 from pairflip import SubsetProblem, select_size
 from pairflip.selection.verdict import predicts, recommended_size
 
@@ -73,46 +72,36 @@ class Population:
         return 0.5 * float(np.mean((self.target(X @ b, noise, rng) - curve.predict(X, size)) ** 2))
 
 
-def _few(n: int, k: int) -> Callable[[np.random.Generator], np.ndarray]:
-    """k columns of equal weight at random places."""
+def few(n: int, k: int, gaussian: bool = False) -> Callable[[np.random.Generator], np.ndarray]:
+    """k columns at random places with weights of equal size, or Gaussian ones as in the planted model."""
 
     def coef(rng: np.random.Generator) -> np.ndarray:
         b = np.zeros(n)
-        b[rng.choice(n, k, replace=False)] = rng.choice([-1.0, 1.0], k) if k else []
-        return b
-
-    return coef
-
-
-def _gauss(n: int, k: int) -> Callable[[np.random.Generator], np.ndarray]:
-    """The planted model: k columns with Gaussian weights."""
-
-    def coef(rng: np.random.Generator) -> np.ndarray:
-        b = np.zeros(n)
-        b[rng.choice(n, k, replace=False)] = rng.standard_normal(k)
+        places = rng.choice(n, k, replace=False)
+        b[places] = rng.standard_normal(k) if gaussian else rng.choice([-1.0, 1.0], k) if k else []
         return b
 
     return coef
 
 
 SIGNAL = (
-    Population("three columns, 30 x 60", 30, 60, _few(60, 3), 0.7),
-    Population("three columns, 60 x 200", 60, 200, _few(200, 3), 0.6),
-    Population("planted 8, 60 x 120", 60, 120, _gauss(120, 8), 0.8),
-    Population("planted 6, 100 x 100", 100, 100, _gauss(100, 6), 0.5),
-    Population("neighbours 0.8, 60 x 100", 60, 100, _few(100, 4), 0.6, 0.8),
-    Population("neighbours 0.95, 100 x 150", 100, 150, _few(150, 3), 0.5, 0.95),
+    Population("three columns, 30 x 60", 30, 60, few(60, 3), 0.7),
+    Population("three columns, 60 x 200", 60, 200, few(200, 3), 0.6),
+    Population("planted 8, 60 x 120", 60, 120, few(120, 8, gaussian=True), 0.8),
+    Population("planted 6, 100 x 100", 100, 100, few(100, 6, gaussian=True), 0.5),
+    Population("neighbours 0.8, 60 x 100", 60, 100, few(100, 4), 0.6, 0.8),
+    Population("neighbours 0.95, 100 x 150", 100, 150, few(150, 3), 0.5, 0.95),
 )
 WEAK = (
-    Population("R2 0.3 in 1 of 50, 80 rows", 80, 50, _few(50, 1), 0.3),
-    Population("R2 0.3 in 1 of 200, 80 rows", 80, 200, _few(200, 1), 0.3),
-    Population("R2 0.5 in 2 of 100, 80 rows", 80, 100, _few(100, 2), 0.5),
-    Population("R2 0.5 in 3 of 100, 80 rows", 80, 100, _few(100, 3), 0.5),
+    Population("R2 0.3 in 1 of 50, 80 rows", 80, 50, few(50, 1), 0.3),
+    Population("R2 0.3 in 1 of 200, 80 rows", 80, 200, few(200, 1), 0.3),
+    Population("R2 0.5 in 2 of 100, 80 rows", 80, 100, few(100, 2), 0.5),
+    Population("R2 0.5 in 3 of 100, 80 rows", 80, 100, few(100, 3), 0.5),
 )
 NOISE = (
-    Population("noise 30 x 400", 30, 400, _few(400, 0), 0.0),
-    Population("noise 60 x 200", 60, 200, _few(200, 0), 0.0),
-    Population("noise 100 x 50", 100, 50, _few(50, 0), 0.0),
+    Population("noise 30 x 400", 30, 400, few(400, 0), 0.0),
+    Population("noise 60 x 200", 60, 200, few(200, 0), 0.0),
+    Population("noise 100 x 50", 100, 50, few(50, 0), 0.0),
 )
 
 
@@ -136,13 +125,12 @@ def one(population: Population, seed: int, cv: str) -> dict[str, object]:
 
 def report() -> None:
     """Print one line for each population and kind of cross validation."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "40"))
-    populations = (*SIGNAL, *WEAK, *NOISE)
-    tasks = [(p, seed, cv) for seed in range(draws) for p in populations for cv in KINDS]
-    one(NOISE[2], 0, "10")  # compiles
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(one)(*task) for task in tasks), strict=True))
-    print(f"honesty: {draws} tables of each population, sizes 1 to {SIZES[-1]}, default search; mean +- standard error")
+    seeds, populations = draws(40), (*SIGNAL, *WEAK, *NOISE)
+    found = in_processes(one, [(p, seed, cv) for seed in seeds for p in populations for cv in KINDS])
+    print(
+        f"honesty: {len(seeds)} tables of each population, sizes 1 to {SIZES[-1]}, default search; mean +- "
+        "standard error"
+    )
     for cv in KINDS:
         print(f"\ncv = {cv}")
         print(f"{'':30}{'called':>11}{'cv/true at':>14}{'  true error over the best of all sizes':<45}{'cv/true of'}")
@@ -150,7 +138,7 @@ def report() -> None:
             f"{'':30}{'predictive':>11}{'size 3':>14}{'recommended':>15}{'lowest':>14}{'one-SE':>14}{'recommended':>14}"
         )
         for p in populations:
-            print(f"{p.name:30}{line([found[p, seed, cv] for seed in range(draws)])}")
+            print(f"{p.name:30}{line([found[p, seed, cv] for seed in seeds])}")
 
 
 def line(records: list[dict[str, object]]) -> str:
@@ -159,8 +147,8 @@ def line(records: list[dict[str, object]]) -> str:
     fixed = [r["cv"][3] / r["true"][3] for r in records]
     over = {name: [r["true"][r[name]] / r["true"].min() for r in records] for name in ("recommended", "best", "one_se")}
     told = [r["cv"][r["recommended"]] / r["true"][r["recommended"]] for r in records]
-    cells = [fixed, over["recommended"], over["best"], over["one_se"], told]
-    return f"{called:>11.0%}" + "".join(f"{f'{np.mean(c):.2f} +- {np.std(c) / len(c) ** 0.5:.2f}':>14}" for c in cells)
+    ratios = [fixed, over["recommended"], over["best"], over["one_se"], told]
+    return f"{called:>11.0%}" + cells(map(mean_error, ratios), 14)
 
 
 COVERAGE = 0.9
@@ -191,21 +179,18 @@ def covered(population: Population, seed: int, cv: str) -> dict[str, tuple[float
 
 def report_intervals() -> None:
     """Print how many new rows the intervals cover, one line for each population and kind of cross validation."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "100"))
-    tasks = [(p, seed, cv) for p in COVERED for cv in KINDS for seed in range(draws)]
-    covered(NOISE[2], 0, "10")  # compiles
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(covered)(*task) for task in tasks), strict=True))
+    seeds = draws(100)
+    found = in_processes(covered, [(p, seed, cv) for p in COVERED for cv in KINDS for seed in seeds])
     print(
-        f"intervals: {draws} tables of each population, {NEW_ROWS} new rows, sizes 1 to {SIZES[-1]}, quick search; "
-        f"{COVERAGE:.0%} asked for;\nper cent of new rows covered +- standard error, (width over the true model's)"
+        f"intervals: {len(seeds)} tables of each population, {NEW_ROWS} new rows, sizes 1 to {SIZES[-1]}, quick "
+        f"search; {COVERAGE:.0%} asked for;\nper cent of new rows covered +- standard error "
+        "(width over the true model's)"
     )
     print(f"{'':30}{'cv':>6}{f'size {FIXED}, fixed before':>24}{'size recommended':>24}{'size of lowest error':>24}")
     for p in COVERED:
         for cv in KINDS:
-            cells = []
+            told = []
             for name in ("fixed", "chosen", "lowest"):
-                inside, width = np.array([found[p, seed, cv][name] for seed in range(draws)]).T
-                error = 100 * np.std(inside, ddof=1) / draws**0.5
-                cells.append(f"{100 * inside.mean():.1f} +- {error:.1f} ({np.mean(width):.2f})")
-            print(f"{p.name:30}{cv:>6}" + "".join(f"{cell:>24}" for cell in cells))
+                inside, width = np.array([found[p, seed, cv][name] for seed in seeds]).T
+                told.append(f"{mean_error(100 * inside, 1)} ({np.mean(width):.2f})")
+            print(f"{p.name:30}{cv:>6}" + cells(told, 24))

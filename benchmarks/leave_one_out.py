@@ -5,12 +5,11 @@ abess get centred rows, the sizes as one path, and predict the row left out. A c
 training energies are computed anew, by least squares on the rows of the fold.
 """
 
-import time
-
 import numpy as np
 from sklearn.linear_model import orthogonal_mp_gram
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import cells, cpu_timed
 from pairflip import SubsetProblem, datasets, select_size
 from pairflip.comparison.peers.supports import ABESS, splicing
 
@@ -78,20 +77,12 @@ def no_higher(X, y, curve, supports):
     return kept / cells, lower / cells, cells
 
 
-def clocked(call):
-    began = time.process_time()
-    result = call()
-    return time.process_time() - began, result
-
-
 def report():
     print("\nLeave-one-out over sizes 1 to K: CPU seconds of the whole, one thread")
     if ABESS.lacking():
         print(f"{ABESS.lacking()}: its lines are missing")
     head = ("quick", "normal", "OMP", "abess")
-    print(
-        f"{'table':>12}{'K':>4}" + "".join(f"{name:>9}" for name in head) + "   quick no higher (lower) in cells than"
-    )
+    print(f"{'table':>12}{'K':>4}" + cells(head, 9) + "   quick no higher (lower) in cells than")
     with threadpool_limits(1):
         for M, N, largest in SHAPES:
             planted = datasets.make_planted(N=N, alpha=M / N, seed=1)
@@ -103,15 +94,15 @@ def report():
                 return select_size(problem, range(1, largest + 1), "loo", **run)  # noqa: B023
 
             select_size(SubsetProblem(X[:12, :9], y[:12]), [1, 2], "loo", effort="normal", progress=False)  # compiles
-            (quick, curve), (normal, _) = clocked(lambda: ours("quick")), clocked(lambda: ours("normal"))
-            omp, (supports, _) = clocked(lambda: omp_loo(X, y, largest))  # noqa: B023
+            (quick, curve), (normal, _) = cpu_timed(lambda: ours("quick")), cpu_timed(lambda: ours("normal"))
+            omp, (supports, _) = cpu_timed(lambda: omp_loo(X, y, largest))  # noqa: B023
             seconds = [f"{quick:.2f}", f"{normal:.2f}", f"{omp:.2f}"]
-            kept, lower, cells = no_higher(X, y, curve, dict(enumerate(supports)))
-            words = [f"OMP: {kept:.2%} ({lower:.0%}) of {cells}"]
+            kept, lower, count = no_higher(X, y, curve, dict(enumerate(supports)))
+            words = [f"OMP: {kept:.2%} ({lower:.0%}) of {count}"]
             if not ABESS.lacking():
-                abess, _ = clocked(lambda: abess_loo(X, y, largest))  # noqa: B023
+                abess, _ = cpu_timed(lambda: abess_loo(X, y, largest))  # noqa: B023
                 every = max(1, M // ABESS_FOLDS) if largest > 5 else 1
-                kept, lower, cells = no_higher(X, y, curve, abess_cells(X, y, largest, every))
-                words.append(f"abess: {kept:.2%} ({lower:.0%}) of {cells}")
+                kept, lower, count = no_higher(X, y, curve, abess_cells(X, y, largest, every))
+                words.append(f"abess: {kept:.2%} ({lower:.0%}) of {count}")
             seconds.append("-" if ABESS.lacking() else f"{abess:.2f}")
-            print(f"{f'{M} x {N}':>12}{largest:>4}" + "".join(f"{s:>9}" for s in seconds) + "   " + "; ".join(words))
+            print(f"{f'{M} x {N}':>12}{largest:>4}" + cells(seconds, 9) + "   " + "; ".join(words))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import DOCS, real_table, save_figure
 from pairflip import SubsetProblem, compare, datasets
 from pairflip.comparison import Comparison
 from pairflip.comparison.peers import BUILT_IN
@@ -28,10 +29,8 @@ from pairflip.text import number
 
 FOLDS = int(os.environ.get("PAIRFLIP_FOLDS", 5))
 DRAWS = int(os.environ.get("PAIRFLIP_DRAWS", 1))
-DATA = Path(os.environ.get("PAIRFLIP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ONLY = [name for name in os.environ.get("PAIRFLIP_TABLES", "").split(",") if name]
 KEPT = Path(__file__).parents[1] / "results" / "peers"
-DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 FEW = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 TABLES = {
@@ -81,16 +80,11 @@ def tables():
                 f"neighbours 200 x 1000, SNR {snr:g}", chain.X, chain.y, (1, 2, 5, 10, 15, 20, 25, 30), truth=truth
             )
     for name, path in TABLES.items():
-        if not (DATA / path).is_file():
-            print(f"{name}: skipped, there is no {DATA / path} (PAIRFLIP_DATA names the folder)")
-            continue
-        with open(DATA / path) as file:
-            header = next(csv.reader(file))
-        values = np.loadtxt(DATA / path, delimiter=",", skiprows=1)
-        targets = sum(column.startswith("target_") for column in header) or 1
-        X = values[:, targets:]
-        sizes = tuple(k for k in FEW if k < min(X.shape[1], 0.6 * len(X)))
-        yield Table(f"{name} {len(X)} x {X.shape[1]}", X, values[:, 0], sizes)
+        table = real_table(path)
+        if table is not None:
+            rows, columns = table[0].shape
+            sizes = tuple(k for k in FEW if k < min(columns, 0.6 * rows))
+            yield Table(f"{name} {rows} x {columns}", *table, sizes)
 
 
 def run(table):
@@ -182,18 +176,15 @@ def _cells(table, method, row):
 
 def draw(done, path):
     """Energy above the lowest against CPU seconds, a panel for each of four tables."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "pairflip"
     wanted = ("planted 100 x 200", "neighbours 200 x 1000, SNR 5", "diabetes", "gasoline")
     shown = [(t, c) for t, c in done if t.name.startswith(wanted)][:4]
     names = list(dict.fromkeys(m.name for _, c in done for m in c.methods))
     titles = {m.name: m.title for _, c in done for m in c.methods}
     look = looks(names)
-    figure, axes = plt.subplots(1, max(1, len(shown)), figsize=(3.2 * max(1, len(shown)), 3.4), squeeze=False)
+    figure = Figure(figsize=(3.2 * max(1, len(shown)), 3.4))
+    axes = figure.subplots(1, max(1, len(shown)), squeeze=False)
     used = {}
     for ax, (table, found) in zip(axes[0], shown, strict=True):
         for point in energy_points(found):
@@ -206,8 +197,7 @@ def draw(done, path):
     order = [name for name in names if name in used]
     figure.legend([used[n] for n in order], [titles[n] for n in order], loc="lower center", ncols=5, fontsize=8)
     figure.tight_layout(rect=(0, 0.16, 1, 1))
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save_figure(figure, path)
 
 
 def verdict(method):

@@ -3,14 +3,10 @@
 `python -m benchmarks prove`; without a device, the CPU alone.
 """
 
-import csv
-import os
 import time
 from math import comb
-from pathlib import Path
 
-import numpy as np
-
+from benchmarks.common import real_table
 from pairflip import SubsetProblem, best_subset, datasets, prove
 from pairflip.engines.cuda import device_name, why_unavailable
 from pairflip.engines.numba.enumeration import enumerate_from
@@ -97,10 +93,8 @@ def _report_device():
 
 def _report_branches():
     print("branch and bound, one core: seconds")
-    table = _diabetes()
-    if table is None:
-        print("  diabetes, 64 columns: the shared data are not there")
-    else:
+    table = real_table("diabetes/diabetes_64.csv")
+    if table is not None:
         _print_sizes("diabetes, 64 columns", SubsetProblem(*table), range(1, 13))
     for n_columns in (40, 60):
         data = datasets.make_planted(N=n_columns, alpha=1000 / n_columns, seed=0)
@@ -116,15 +110,3 @@ def _print_sizes(name, problem, sizes):
         f"at most {slowest.seconds:.3f} (k = {slowest.k}); {sum(proof.optimal for proof in proofs)} proved",
         flush=True,
     )
-
-
-def _diabetes():
-    root = Path(os.environ.get("PAIRFLIP_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    path = next(iter(sorted(root.glob("diabetes/*64*.csv"))), None)
-    if path is None:
-        return None
-    with open(path, newline="") as file:
-        names, *rows = csv.reader(file)
-    target = next(at for at, name in enumerate(names) if name.startswith("target"))
-    values = np.array(rows, dtype=np.float64)
-    return np.delete(values, target, axis=1), values[:, target]

@@ -1,10 +1,9 @@
 """Nanoseconds per flip over the paper's whole schedule, one thread, against both baselines."""
 
-import time
-
 import numpy as np
 
 from benchmarks.baselines import numpy_walk, paper_walk
+from benchmarks.common import best_time
 from pairflip import Schedule, SubsetProblem, datasets
 from pairflip.engines import WalkPlan
 from pairflip.engines.numba import NumbaEngine
@@ -14,16 +13,6 @@ from pairflip.philox import chain_keys
 CASES = ((276, 78, 5, 16), (400, 200, 20, 4), (400, 200, 40, 2), (1000, 500, 100, 1))  # N, M, k, chains
 AIMS = {5: (2000, 5), 20: (2000, 12), 40: (2000, 12), 100: (2000, 12)}
 REPEATS = 5
-
-
-def best_time(work, repeats=REPEATS):
-    """Shortest of several runs: the one least disturbed by other processes."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - began)
-    return min(times), result
 
 
 def prepare(n_columns, n_rows, seed=0):
@@ -106,3 +95,10 @@ def report():
         )
     print(f"aims: {', '.join(f'k = {k}: {a} x (a), {b} x (b)' for k, (a, b) in AIMS.items())};", end=" ")
     print("all met" if ok else "NOT ALL MET")
+    print("threads over chains")
+    for n_columns, n_rows, k, chains in ((276, 78, 5, 256), (400, 200, 20, 32)):
+        form, _ = prepare(n_columns, n_rows)
+        schedule, keys = Schedule.paper(), chain_keys(0, k, None, range(chains))
+        plan = WalkPlan(k, schedule.absolute_betas(1.0), schedule.flips(n_columns), keys)
+        one, two = (best_time(lambda p=plan, f=form, n=n: NumbaEngine().walk([(f, p)], n_jobs=n))[0] for n in (1, 2))
+        print(f"N = {n_columns}, k = {k}: one thread {one:.3f} s, two {two:.3f} s, {one / two:.2f} x (aim 1.8)")

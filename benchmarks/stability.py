@@ -7,18 +7,18 @@ again; in those of noise every column is without effect, in planted ones all but
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 
+from benchmarks.common import cells, draws, in_processes, mean_error
 from pairflip import SubsetProblem, half_sample_stability, select_size
 from pairflip.selection.stability import false_bound
 from pairflip.selection.verdict import size_to_show
 
 SIZES = (1, 3, 6)
+BOUNDS = "(r-concave bound, worst-case bound)"
 THRESHOLDS = (0.6, 0.7, 0.8, 0.9)
 PAIRS = 50
 CHOSEN = 0
@@ -105,33 +105,28 @@ def line(design: Design, records: list[tuple[int, np.ndarray, np.ndarray]]) -> s
     """Mean number of false columns with its standard error, and the mean of both bounds, at each threshold."""
     false = np.array([record[1] for record in records])
     bounds = [[false_bound(record[0], design.columns, PAIRS, t) for t in THRESHOLDS] for record in records]
-    cells = []
+    told = []
     for at in range(len(THRESHOLDS)):
-        mean, error = false[:, at].mean(), false[:, at].std(ddof=1) / np.sqrt(len(false))
         worst = np.mean([row[at].worst_case for row in bounds])
         concave = np.mean([row[at].r_concave for row in bounds])
-        cells.append(f"{mean:7.3f} +- {error:.3f} ({concave:5.3f}, {worst:5.2f})")
+        told.append(f"{mean_error(false[:, at], 3)} ({concave:5.3f}, {worst:5.2f})")
     true = np.mean([record[2] for record in records], axis=0)
-    return "".join(f"{cell:>34}" for cell in cells) + (f"   true {true[2]:.2f}" if design.true else "")
+    return cells(told, 34) + (f"   true {true[2]:.2f}" if design.true else "")
 
 
 def report() -> None:
     """Print one line for each design and size."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "200"))
-    began = time.perf_counter()
-    one(DESIGNS[1], 0)  # compiles
-    tasks = [(design, seed) for seed in range(draws) for design in DESIGNS]
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = dict(zip(tasks, Parallel(n_jobs=-1)(delayed(one)(*task) for task in tasks), strict=True))
+    seeds, began = draws(200), time.perf_counter()
+    found = in_processes(one, [(design, seed) for seed in seeds for design in DESIGNS])
     print(
         f"stability: columns without effect selected in at least a fraction of {2 * PAIRS} half-samples, mean of "
-        f"{draws} tables +- standard error (r-concave bound, worst-case bound); {time.perf_counter() - began:.0f} s"
+        f"{len(seeds)} tables +- standard error {BOUNDS}; {time.perf_counter() - began:.0f} s"
     )
-    print(f"{'':45}" + "".join(f"{f'threshold {t}':>34}" for t in THRESHOLDS))
+    print(f"{'':45}" + cells([f"threshold {t}" for t in THRESHOLDS], 34))
     for design in DESIGNS:
         for size in (*SIZES, CHOSEN):
-            if size in found[design, 0]:
-                records = [found[design, seed][size] for seed in range(draws)]
+            if size in found[design, seeds[0]]:
+                records = [found[design, seed][size] for seed in seeds]
                 label = f"q = {size}" if size else "q chosen"
                 print(f"{design.name:38}{label:>7}" + line(design, records))
 
@@ -143,10 +138,9 @@ def _single(design: Design, seed: int) -> tuple[int, np.ndarray, np.ndarray]:
 
 def report_tight() -> None:
     """One column of 12, where the r-concave bound leaves least room: many tables, none of them among those above."""
-    draws = int(os.environ.get("PAIRFLIP_DRAWS", "1000"))
-    print(f"stability, q = 1 of 12: mean of {draws} other tables +- standard error (r-concave bound, worst-case bound)")
-    print(f"{'':45}" + "".join(f"{f'threshold {t}':>34}" for t in THRESHOLDS))
+    seeds = [10_000 + seed for seed in draws(1000)]
+    found = in_processes(_single, [(design, seed) for design in (DESIGNS[0], DESIGNS[3]) for seed in seeds])
+    print(f"stability, q = 1 of 12: mean of {len(seeds)} other tables +- standard error {BOUNDS}")
+    print(f"{'':45}" + cells([f"threshold {t}" for t in THRESHOLDS], 34))
     for design in (DESIGNS[0], DESIGNS[3]):
-        with parallel_config(backend="loky", inner_max_num_threads=1):
-            records = Parallel(n_jobs=-1)(delayed(_single)(design, 10_000 + seed) for seed in range(draws))
-        print(f"{design.name:45}" + line(design, records))
+        print(f"{design.name:45}" + line(design, [found[design, seed] for seed in seeds]))

@@ -4,14 +4,11 @@
 memory is the peak of a process of its own above what it held when the table was made, in units of the table.
 """
 
-import json
-import os
 import resource
-import subprocess
-import sys
-import time
 
 import numpy as np
+
+from benchmarks.common import alone, cpu_timed
 
 CASES = (
     (10_000, 50, 8, "quick"),
@@ -47,15 +44,10 @@ def measure(rows, columns, largest, effort):
     X, y = table(rows, columns)
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def seconds(call):
-        began = time.process_time()
-        call()
-        return time.process_time() - began
-
-    own = seconds(lambda: ours(X, y, largest, effort))
+    own, _ = cpu_timed(lambda: ours(X, y, largest, effort))
     above = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) / X.nbytes
-    lasso = seconds(lambda: LassoCV(cv=10).fit(X, y))
-    omp = seconds(lambda: OrthogonalMatchingPursuitCV(cv=10, max_iter=largest).fit(X, y))
+    lasso, _ = cpu_timed(lambda: LassoCV(cv=10).fit(X, y))
+    omp, _ = cpu_timed(lambda: OrthogonalMatchingPursuitCV(cv=10, max_iter=largest).fit(X, y))
     return own, lasso, omp, above
 
 
@@ -64,11 +56,8 @@ def report():
     print(
         f"{'table':>17}{'K':>4}{'effort':>11}{'ours':>9}{'LassoCV':>9}{'OMP-CV':>9}{'ours/LassoCV':>14}{'memory/table':>14}"
     )
-    one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     for case in CASES:
-        command = [sys.executable, "-c", f"from benchmarks.tall import *; print(json.dumps(measure{case!r}))"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | one_thread)
-        own, lasso, omp, above = json.loads(done.stdout.splitlines()[-1])
+        own, lasso, omp, above = alone("benchmarks.tall", *case)
         rows, columns, largest, effort = case
         print(
             f"{f'{rows:,} x {columns}':>17}{largest:>4}{effort:>11}{own:>9.2f}{lasso:>9.2f}{omp:>9.2f}"

@@ -10,21 +10,19 @@ Examples
 0.0396
 """
 
-from pairflip.paper.theory import (
+from pairflip.paper.theory.curves import (
     LinePoint,
     OptimalRho,
-    Planted,
-    State,
     TheoryCurve,
     at_point,
-    critical_rho,
     curve_over_beta,
     curve_over_rho,
     optimal_rho,
-    solve,
-    solve_all,
     zero_entropy_point,
 )
+from pairflip.paper.theory.ground import critical_rho
+from pairflip.paper.theory.model import Planted
+from pairflip.paper.theory.states import State, solve, solve_all
 
 __all__ = [
     "LinePoint",

@@ -18,8 +18,8 @@ from pairflip.moments import Form
 from pairflip.philox import chain_keys
 from pairflip.search.schedule import forward_energies
 from pairflip.testing import Case
+from pairflip.testing.conformance import compare, make_plan, walk_one
 from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
-from pairflip.testing.walks import compare, make_plan, walk_one
 
 RULES = ("none", "groups", "bands", "hierarchy")
 WAYS: tuple[Any, ...] = ("square", "table")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from _cli import invoke, plain, run, write_csv
-from pairflip.paper.reproduce import PARTS, SCALES, RunScale, Settings, reproduce
+from pairflip.engines.numba import NumbaEngine
 from pairflip.paper.reproduce import run as running
-from pairflip.paper.reproduce.ahead import Ahead
-from pairflip.paper.reproduce.parts import FILES, TARGET
+from pairflip.paper.reproduce.problems import anneal_all, cross_validate, draw_all
+from pairflip.paper.reproduce.run import Settings, reproduce
+from pairflip.paper.reproduce.scales import FILES, PARTS, SCALES, TARGET, RunScale
 from pairflip.paper.reproduce.supernova import Runs, read_problem
-from pairflip.paper.reproduce.walks import cross_validate, walk
 
 MICRO = RunScale(
     name="micro",
@@ -26,7 +26,6 @@ MICRO = RunScale(
     loo_sizes=(1, 3, 6),
     supernova=((1, 2), (2, 2)),
 )
-FIGURES = ("fig1", "fig2", "fig3", "section3", "table1")
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +58,7 @@ def folder(outcome, settings, tmp_path_factory):
 
 def test_every_part_has_its_files(folder):
     names = {path.name for path in folder.iterdir()}
-    expected = {f"{part}.csv" for part in PARTS} | {f"{part}.{kind}" for part in FIGURES for kind in ("svg", "png")}
-    assert names == expected | {"theory.csv", "run.json", "verdict.json"}
-    assert names <= FILES
+    assert names == FILES - {"table2.svg", "table2.png"}
 
 
 def test_points_are_complete(folder):
@@ -83,19 +80,10 @@ def test_verdict_states_everything_but_time(folder):
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["scale"] == "micro"
     assert verdict["seed"] == 0
-    assert {claim["name"] for claim in verdict["claims"]} == {
-        "agreement_above_at",
-        "energies_above_bound",
-        "energies_close_to_bound",
-        "loo_minimum",
-        "loo_follows_at",
-        "loo_no_worse_than_infinity",
-        "fixed_support_no_clue",
-        "table1_lowest_at_two",
-        "table2_stable_columns",
-        "seed_dependence",
-        "chains_remove_seed_dependence",
-    }
+    names = """agreement_above_at energies_above_bound energies_close_to_bound loo_minimum loo_follows_at
+        loo_no_worse_than_infinity table1_lowest_at_two table2_stable_columns seed_dependence
+        chains_remove_seed_dependence fixed_support_no_clue"""
+    assert [claim["name"] for claim in verdict["claims"]] == names.split()
     for claim in verdict["claims"]:
         assert isinstance(claim["holds"], bool)
         assert all(claim[name] for name in ("claim", "criterion", "reason", "numbers"))
@@ -115,10 +103,8 @@ def test_same_seed_gives_same_bytes(folder, settings, tmp_path):
     """Also with other threads, and whatever was computed before."""
     again = replace(settings, n_jobs=2)
     running.write_outcome(reproduce(again), again, tmp_path)
-    names = sorted(path.name for path in folder.iterdir() if path.name != "run.json")
-    assert names
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+    for path in folder.iterdir():
+        assert path.name == "run.json" or (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_another_seed_gives_other_points(settings, outcome):
@@ -128,10 +114,8 @@ def test_another_seed_gives_other_points(settings, outcome):
 
 def test_cross_validation_holds_the_plain_annealings():
     """Figures 1 and 2 read off the run of figure 3 are those of annealing alone."""
-    from pairflip.paper.reproduce.walks import draw_all
-
     problems = draw_all(24, 2, 0)
-    alone, folds = walk(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)
+    alone, folds = anneal_all(problems, [1, 3], "numba", 1), cross_validate(problems, [1, 3], "numba", 1)
     assert np.array_equal(alone.cooling, folds.cooling)
     assert np.allclose(alone.reached, folds.reached, rtol=1e-12)
     assert folds.loo_error.shape == (2, 2)
@@ -139,25 +123,42 @@ def test_cross_validation_holds_the_plain_annealings():
 
 def test_all_reuses_the_cross_validation(settings, monkeypatch):
     same = replace(MICRO, annealed=((40, 3),), crossvalidated=((40, 3),))
-
-    def never(*_):
-        raise AssertionError("annealed again")
-
-    monkeypatch.setattr(running, "walk", never)
+    monkeypatch.delattr(running, "anneal_all")
     found = reproduce(replace(settings, scale=same, parts=("fig1", "fig2", "fig3")))
     assert {row["N"] for row in found.tables["fig1"]} == {40}
 
 
-def test_journal_is_taken_up(settings, tmp_path, monkeypatch, outcome):
+class NoMore(NumbaEngine):
+    """Everything is in the journal."""
+
+    def walk(self, pairs, **options):
+        raise AssertionError("walked again")
+
+
+class Device(NumbaEngine):
+    """The CPU engine, asked in batches as a GPU is."""
+
+    name, prefers_many = "device", True
+
+    def walk(self, pairs, **options):
+        self.batches = [*getattr(self, "batches", []), len(pairs)]
+        return super().walk(pairs, **options)
+
+
+def test_a_device_is_given_all_folds_and_sizes_at_once():
+    problems, device = draw_all(24, 3, 0), Device()
+    alone, batched = (cross_validate(problems, [1, 3], engine, 1) for engine in ("numba", device))
+    assert device.batches == [3 * 2 * (12 + 1)]
+    assert np.array_equal(alone.cooling, batched.cooling)
+    assert np.allclose(alone.loo_error, batched.loo_error, rtol=1e-9)
+
+
+def test_journal_is_taken_up(settings, tmp_path, outcome):
     kept = replace(settings, parts=("fig3",), journal=tmp_path)
     assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
     assert {path.name for path in tmp_path.iterdir()} == {"loo-N20", "loo-N40"}
 
-    def never(*_):
-        raise AssertionError("walked again")
-
-    monkeypatch.setattr("pairflip.selection.executors.run_batch", never)
-    assert reproduce(kept).tables["fig3"] == outcome.tables["fig3"]
+    assert reproduce(replace(kept, engine=NoMore())).tables["fig3"] == outcome.tables["fig3"]
 
 
 def test_without_data_tables_are_left_out(settings):
@@ -169,27 +170,9 @@ def test_without_data_tables_are_left_out(settings):
     assert any("flips" in line for line in said)
 
 
-@pytest.fixture
-def as_with_a_device(monkeypatch):
-    """The order of things where a device walks; nothing is asked of it here, nor of other processes."""
-    pretended = {
-        "_on_device": lambda _: True,
-        "get_engine": lambda name: name,
-        "get_ready": lambda *_: None,
-        "Ahead": lambda _: Ahead(0),
-    }
-    for name, value in pretended.items():
-        monkeypatch.setattr(running, name, value)
-
-
-def test_beside_a_device_the_same_is_found(settings, outcome, as_with_a_device):
-    said = []
-    assert reproduce(settings, said.append).tables == outcome.tables
-    assert sum(sentence.startswith("scale micro: ") for sentence in said) == 1
-
-
-def test_beside_a_device_a_table_that_cannot_be_read_ends_the_run(settings, as_with_a_device, tmp_path):
+def test_a_table_that_cannot_be_read_ends_the_run_at_once(settings, tmp_path, monkeypatch):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    monkeypatch.delattr(running, "cross_validate")
     with pytest.raises(ValueError, match=f"'{TARGET}' is not a column"):
         reproduce(replace(settings, data=tmp_path / "table.csv"))
 
@@ -211,13 +194,8 @@ def test_command_writes_a_folder_and_says_what_holds(tmp_path, monkeypatch, data
     found = invoke("reproduce", "table1", "--data", data, "--out", out, "--jobs", "1", "--engine", "numba")
     assert found.exit_code == 0, found.output
     assert "table1_lowest_at_two" in plain(found.output)
-    assert {path.name for path in out.iterdir()} == {
-        "table1.csv",
-        "table1.svg",
-        "table1.png",
-        "run.json",
-        "verdict.json",
-    }
+    names = {path.name for path in out.iterdir()}
+    assert names == {"table1.csv", "table1.svg", "table1.png", "run.json", "verdict.json"}
     again = invoke("reproduce", "table1", "--data", data, "--out", out)
     assert again.exit_code == 2
     assert "--force" in plain(again.output)
@@ -254,15 +232,5 @@ def test_quick_scale(tmp_path, shared_data):
     found = run("reproduce", "all", "--scale", "quick", "--out", tmp_path / "out", "--data", table, timeout=290)
     assert found.returncode == 0, found.stderr
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    holds = {claim["name"]: claim["holds"] for claim in verdict["claims"]}
-    for name in (
-        "agreement_above_at",
-        "energies_above_bound",
-        "energies_close_to_bound",
-        "loo_minimum",
-        "loo_follows_at",
-        "loo_no_worse_than_infinity",
-        "fixed_support_no_clue",
-        "table2_stable_columns",
-    ):
-        assert holds[name], name
+    failed = {claim["name"] for claim in verdict["claims"] if not claim["holds"]}
+    assert failed <= {"table1_lowest_at_two", "seed_dependence", "chains_remove_seed_dependence"}

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from pairflip.engines.numba import NumbaEngine
-from pairflip.paper.reproduce import fig1, fig2, fig3, section3, typical
-from pairflip.paper.reproduce.levels import SizePoints, points_of
-from pairflip.paper.reproduce.own import factors, solve_own, truth_of, truth_of_model
-from pairflip.paper.reproduce.scales import PAPER, QUICK, SHOWN, sizes_of, walks_cost
-from pairflip.paper.reproduce.typical import Levels
+from pairflip.paper.reproduce import fig1, fig2, fig3, levels, section3
+from pairflip.paper.reproduce.finite_sample import factors, solve_equations, truth_of, truth_of_model
+from pairflip.paper.reproduce.levels import Levels, SizePoints, points_of
+from pairflip.paper.reproduce.problems import MODEL, anneal_all, draw_all
+from pairflip.paper.reproduce.scales import PAPER, QUICK, SHOWN, annealing_cost, sizes_of
 from pairflip.paper.reproduce.verdict import Claim, extrapolate, mean_and_bar
-from pairflip.paper.reproduce.walks import MODEL, Walks, draw_all, walk
 from pairflip.theory import at_point, solve
 
 STUDY = ((100, 30), (300, 20))
@@ -32,7 +31,7 @@ class Broken(NumbaEngine):
 
 
 def study(engine):
-    return [walk(draw_all(N, n, 0), sizes_of(SHOWN, N), engine, 2) for N, n in STUDY]
+    return [anneal_all(draw_all(N, n, 0), sizes_of(SHOWN, N), engine, 2) for N, n in STUDY]
 
 
 def judged(walks):
@@ -68,15 +67,15 @@ def test_a_broken_sampler_turns_a_verdict_false(wrong, turned_false):
     assert {name for name, holds in verdict.items() if not holds} >= turned_false
 
 
-def scaled(levels, factor):
-    return replace(levels, epsilon_inf=factor * levels.epsilon_inf, epsilon_at=factor * levels.epsilon_at)
+def scaled(level, factor):
+    return replace(level, epsilon_inf=factor * level.epsilon_inf, epsilon_at=factor * level.epsilon_at)
 
 
 def test_a_theory_with_a_wrong_factor_turns_a_verdict_false(sound, monkeypatch):
-    cooling, levels = typical.cooling, typical.levels
+    cooling, theory_at = levels.cooling, levels.theory_at
     for factor in (0.9, 1.1, 2.0):
-        monkeypatch.setattr(typical, "cooling", lambda *a, f=factor: f * cooling(*a))
-        monkeypatch.setattr(typical, "levels", lambda *a, f=factor: scaled(levels(*a), f))
+        monkeypatch.setattr(levels, "cooling", lambda *a, f=factor: f * cooling(*a))
+        monkeypatch.setattr(levels, "theory_at", lambda *a, f=factor: scaled(theory_at(*a), f))
         assert not judged(sound)["agreement_above_at"], factor
     assert not judged(sound)["energies_above_bound"]
 
@@ -91,7 +90,7 @@ WRONG = [
 @pytest.mark.parametrize("wrong", [*WRONG, {"rho0": 0.12}])
 def test_a_theory_of_another_model_turns_a_verdict_false(sound, monkeypatch, wrong):
     model = replace(MODEL, **wrong)
-    monkeypatch.setattr(typical, "model_at", lambda alpha: replace(model, alpha=alpha * model.alpha / MODEL.alpha))
+    monkeypatch.setattr(levels, "model_at", lambda alpha: replace(model, alpha=alpha * model.alpha / MODEL.alpha))
     assert not judged(sound)["agreement_above_at"]
 
 
@@ -101,8 +100,8 @@ def synthetic(N, curve, noise=0.02, n=40, at=0.1, ground=0.1):
     sizes = tuple(sizes_of(PAPER.loo_rhos, N))
     rhos = np.array(sizes) / N
     values = curve(rhos) * (1 + noise * rng.normal(size=(n, 1))) + 1e-4 * rng.normal(size=(n, rhos.size))
-    levels = tuple(Levels(0.01, ground, 0.01, float(curve(r)) if at is None else at, 24.0, False) for r in rhos)
-    return SizePoints(N, sizes, values, values, levels)
+    theory = tuple(Levels(0.01, ground, 0.01, float(curve(r)) if at is None else at, 24.0, False) for r in rhos)
+    return SizePoints(N, sizes, values, values, theory)
 
 
 def bowl(rho, lowest=0.063):
@@ -144,10 +143,10 @@ def test_parabola_minimum_is_exact_for_a_parabola(lowest):
 def test_fixed_support_verdict_fails_where_the_error_finds_the_truth():
     truth = np.full(3, 10.0)
     falls = np.tile([0.3, 0.1, 0.05], (3, 1))
-    args = {"at_truth": np.full(3, 0.08), "found": np.full(3, 0.7), "found_size": truth}
+    args = {"at_truth": np.full(3, 0.08), "true_share": np.full(3, 0.7)}
     bad = section3.FixedSupport(0.5, 100, (5, 10, 20), truth, falls, **args)
     assert section3.no_clue([bad]).holds
-    assert not section3.no_clue([replace(bad, found=np.ones(3))]).holds
+    assert not section3.no_clue([replace(bad, true_share=np.ones(3))]).holds
     rises = np.tile([0.3, 0.05, 0.1], (3, 1))
     assert not section3.no_clue([replace(bad, loo_error=rises, true_sizes=truth)]).holds
 
@@ -171,7 +170,7 @@ def test_own_equations_are_those_of_the_theory():
         for beta in (0.5, 5.0, at_point(rho, MODEL).beta):
             state = solve(beta, rho, MODEL)
             start = np.array([[state.kappa + 0.3, np.log(state.tau2) - 0.2, np.log(state.a) + 0.1]])
-            epsilon, epsilon_g, _ = solve_own(truth_of_model(), beta, rho, MODEL.alpha, start)
+            epsilon, epsilon_g, _ = solve_equations(truth_of_model(), beta, rho, MODEL.alpha, start)
             assert epsilon[0] == pytest.approx(state.epsilon, rel=1e-3)
             assert epsilon_g[0] == pytest.approx(state.epsilon_g, rel=1e-3)
 
@@ -206,16 +205,14 @@ def test_scales_are_those_of_the_paper():
     for N in (100, 200, 400):
         assert sizes_of(PAPER.rhos, N) == [round(N * i / 100) for i in range(1, 21)]
         assert set(sizes_of(SHOWN, N)) <= set(sizes_of(PAPER.rhos, N))
-    assert walks_cost(100, [1, 2], 3).flips == 3 * 2 * 50_000
+    assert annealing_cost(100, [1, 2], 3).flips == 3 * 2 * 50_000
     assert QUICK.annealed != PAPER.annealed
 
 
 def test_part_of_walks_is_the_walks_of_fewer(sound):
     whole = sound[0]
     part = whole.part([5, 15], 3)
-    assert whole.covers([5, 15], 3)
-    assert not whole.covers([5, 16], 3)
-    assert isinstance(part, Walks)
+    assert whole.part([5, 16], 3) is whole.part([5], 31) is None
     assert np.array_equal(part.cooling, whole.cooling[:3][:, [0, 2]])
 
 

@@ -38,18 +38,14 @@ def reproduce(
     """
     with plain_errors(journal, context.obj):
         from pairflip.engines import get_engine
-        from pairflip.paper.reproduce.parts import FILES, parts_of
-        from pairflip.paper.reproduce.scales import SCALES, get_ready
+        from pairflip.paper.reproduce.run import Settings, write_outcome
+        from pairflip.paper.reproduce.run import reproduce as compute
+        from pairflip.paper.reproduce.scales import FILES, SCALES, parts_of
 
-        walker = get_engine(engine)
+        get_engine(engine)  # an unknown name is refused before anything is computed
         parts = parts_of(what, data)
         contents = FolderContents(FILES, "verdict.json")
         check_folder(out, force, contents)
-        if walker.prefers_many and "fig3" in parts:
-            get_ready(walker, SCALES[scale])  # while all else is loaded
-        from pairflip.paper.reproduce.run import Settings, write_outcome
-        from pairflip.paper.reproduce.run import reproduce as compute
-
         settings = Settings(parts, SCALES[scale], data, engine, seed, jobs, journal, context.obj)
         outcome = compute(settings, (lambda _: None) if quiet else say)
         with new_folder(out, force, contents) as part:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pairflip.testing.cases import Case, delicate_cases, enumerated_cases, random_cases
-from pairflip.testing.check_chains import (
+from pairflip.testing.conformance import (
+    EngineConformance,
+    check_acceptance,
     check_decisions,
+    check_detailed_balance,
+    check_flip_energies,
+    check_irreducible,
     check_long_walks,
     check_many,
     check_protocol,
     check_rank,
-    check_tick,
-    check_workers,
-)
-from pairflip.testing.check_law import (
-    check_acceptance,
-    check_detailed_balance,
-    check_flip_energies,
-    check_irreducible,
     check_stationarity,
+    check_tick,
     check_visits,
+    check_workers,
+    make_plan,
+    walk_one,
 )
-from pairflip.testing.conformance import EngineConformance
 from pairflip.testing.exact import (
     all_supports,
     balance_error,
@@ -31,7 +31,6 @@ from pairflip.testing.exact import (
     stationarity_error,
     transition_matrix,
 )
-from pairflip.testing.walks import make_plan, walk_one
 
 __all__ = [
     "Case",

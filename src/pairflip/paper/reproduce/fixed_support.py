@@ -46,12 +46,12 @@ def anneal_loo(
     n = X.shape[1]
     columns = np.ascontiguousarray((X / np.linalg.norm(X, axis=0)).T)
     G, betas, flips = columns @ columns.T, np.array(schedule.betas), schedule.flips(n)
-    found = []
+    ends = []
     for key in chain_keys(seed, k, None, np.arange(chains)):
         draws = flip_draws(key, 0, int(flips.sum()), k, n - k)
         support = np.sort(_walk(columns, G, y, k, start_order(key, n), betas, flips, *draws)[0])
-        found.append((loo_energy(X, y, support), support))
-    energy, support = min(found, key=lambda each: each[0])
+        ends.append((loo_energy(X, y, support), support))
+    energy, support = min(ends, key=lambda each: each[0])
     return support, energy
 
 
@@ -62,23 +62,23 @@ def _walk(
     """The support (k,) of the lowest E_loo that a chain met on columns X (N, M) of norm 1, and that E_loo."""
     A, e, h, q = np.empty((k, y.size)), np.empty(y.size), np.empty(y.size), np.empty(y.size)
     t, best = 0, order[:k].copy()
-    now = lowest = _rebuild(X, G, y, order, A, e, h, q)
+    energy = lowest = _rebuild(X, G, y, order, A, e, h, q)
     for step in range(betas.size):
         for _ in range(flips[step]):
             i, place, u = slots[t], k + positions[t], uniforms[t]
             t += 1
-            then = _after_flip(X, G, y, order, A, e, h, q, i, order[place])
-            if not u <= np.exp(-betas[step] * max(then - now, 0.0)):
+            proposed = _after_flip(X, G, y, order, A, e, h, q, i, order[place])
+            if not u <= np.exp(-betas[step] * max(proposed - energy, 0.0)):
                 continue
             order[i], order[place] = order[place], order[i]
             _empty(y, A, e, h, q, i)
             _fill(X, G, y, order, A, e, h, q, i)
-            now = then
-            if now < lowest:
-                lowest = now
+            energy = proposed
+            if energy < lowest:
+                lowest = energy
                 for l in range(k):
                     best[l] = order[l]
-        now = _rebuild(X, G, y, order, A, e, h, q)  # ends the rounding of the flips so far
+        energy = _rebuild(X, G, y, order, A, e, h, q)  # ends the rounding of the flips so far
     return best, lowest
 
 

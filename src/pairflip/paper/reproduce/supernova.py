@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.paper.reproduce.parts import TARGET
-from pairflip.paper.reproduce.scales import RunScale
+from pairflip.paper.reproduce.problems import SCHEDULE, Say
+from pairflip.paper.reproduce.scales import SUPERNOVA_SIZES as SIZES
+from pairflip.paper.reproduce.scales import TARGET, RunScale
 from pairflip.paper.reproduce.verdict import Claim
-from pairflip.paper.reproduce.walks import SCHEDULE, Say
 from pairflip.problem import SubsetProblem
 from pairflip.selection import SizeCurve, select_many
 from pairflip.tables import read_table
 
-SIZES = (1, 2, 3, 4, 5)
 PAPER_LOO = (0.0328, 0.0239, 0.0281, 0.0331, 0.0334)
 """The paper's table 1, of 78 supernovae that are not public."""
 SPREAD = 0.01
@@ -50,9 +48,9 @@ class Runs:
         return None if varies.size == 0 else SIZES[int(varies[0])]
 
 
-def read_problem(path: str | os.PathLike[str]) -> SubsetProblem:
+def read_problem(path: Path) -> SubsetProblem:
     """The table, with the means of its columns and of the target removed once, as the paper did."""
-    table = read_table(Path(path), TARGET)
+    table = read_table(path, TARGET)
     return SubsetProblem(table.X, table.y, names=table.names, center="global")
 
 
@@ -62,28 +60,27 @@ def collect(
     seed: int,
     engine: Any,
     n_jobs: int | None,
-    journal: str | os.PathLike[str] | None = None,
+    journal: Path | None = None,
     say: Say = lambda _: None,
 ) -> list[Runs]:
     """Leave-one-out selections for every number of chains and seed, with the paper's schedule."""
     results = []
     for chains, count in scale.supernova:
         seeds = tuple(range(seed, seed + count))
-        found = dict(
-            select_many(
-                [problem] * count,
-                SIZES,
-                cv="loo",
-                schedule=SCHEDULE,
-                chains=chains,
-                seeds=seeds,
-                engine=engine,
-                n_jobs=n_jobs,
-                journal=None if journal is None else Path(journal) / f"supernova-chains{chains}",
-                polish=False,
-            )
+        curves = select_many(
+            [problem] * count,
+            SIZES,
+            cv="loo",
+            schedule=SCHEDULE,
+            chains=chains,
+            seeds=seeds,
+            engine=engine,
+            n_jobs=n_jobs,
+            journal=None if journal is None else journal / f"supernova-chains{chains}",
+            polish=False,
         )
-        results.append(Runs(chains, seeds, tuple(found[index] for index in range(count))))
+        by_seed = dict(curves)
+        results.append(Runs(chains, seeds, tuple(by_seed[index] for index in range(count))))
         say(f"supernova table: {count} seed{'s' * (count != 1)} with {chains} chain{'s' * (chains != 1)} done")
     return results
 
@@ -133,15 +130,8 @@ def lowest_size(results: Sequence[Runs]) -> Claim:
     error = runs.loo_error.mean(axis=0)
     best = [curve.best_size for curve in runs.curves]
     one_se = [curve.one_se_size for curve in runs.curves]
-    share = float(np.mean(np.equal(best, 2)))
+    shares = [np.mean(np.equal(chosen, 2)) for chosen in (best, one_se)]
     at_best = int(np.argmin(error))
-    numbers = {
-        "mean_loo_error": error,
-        "paper_loo_error": PAPER_LOO,
-        "best_sizes": best,
-        "one_se_sizes": one_se,
-        "gain_of_best_over_2": float(1.0 - error[at_best] / error[1]),
-    }
     return Claim(
         "table1_lowest_at_two",
         "The LOO error is lowest at two columns.",
@@ -149,9 +139,15 @@ def lowest_size(results: Sequence[Runs]) -> Claim:
         "The size with the lowest LOO error, averaged over the seeds, is 2. The data are not the paper's: compare "
         "conclusions, not digits.",
         f"the lowest is at {SIZES[at_best]} ({error[at_best]:.4g}; size 1 {error[0]:.4g}, size 2 {error[1]:.4g}); "
-        f"size 2 is chosen by {share:.0%} of the seeds, and by {np.mean(np.equal(one_se, 2)):.0%} with the rule of one "
+        f"size 2 is chosen by {shares[0]:.0%} of the seeds, and by {shares[1]:.0%} with the rule of one "
         f"standard error",
-        numbers,
+        {
+            "mean_loo_error": error,
+            "paper_loo_error": PAPER_LOO,
+            "best_sizes": best,
+            "one_se_sizes": one_se,
+            "gain_of_best_over_2": float(1.0 - error[at_best] / error[1]),
+        },
     )
 
 
@@ -179,32 +175,35 @@ def depends_on_seed(results: Sequence[Runs]) -> Claim:
     """The paper: from four columns on the results depend on the seed."""
     runs = results[0]
     first = runs.first_that_varies()
+    spread = dict(zip(map(str, SIZES), runs.spread().tolist(), strict=True))
     return Claim(
         "seed_dependence",
         "From four columns on, and not below, results depend on the random numbers of the annealing.",
         first == 4,
         f"With one chain, the smallest size whose LOO error differs by more than {SPREAD:.0%} between seeds is 4.",
         f"over {len(runs.seeds)} seeds it is {first if first is not None else 'none of the sizes 1 to 5'}",
-        {"chains": runs.chains, "spread": dict(zip(map(str, SIZES), runs.spread().tolist(), strict=True)),
-         "first_size": first},
-    )  # fmt: skip
+        {"chains": runs.chains, "spread": spread, "first_size": first},
+    )
 
 
 def chains_remove_it(results: Sequence[Runs]) -> Claim:
     """Ours: more chains remove the dependence on the seed."""
     rows = [
-        {"chains": runs.chains, "seeds": len(runs.seeds), "first_size": runs.first_that_varies(),
-         "spread": runs.spread().tolist(), "mean_loo_error": runs.loo_error.mean(axis=0).tolist()}
+        {
+            "chains": runs.chains,
+            "seeds": len(runs.seeds),
+            "first_size": runs.first_that_varies(),
+            "spread": runs.spread().tolist(),
+            "mean_loo_error": runs.loo_error.mean(axis=0).tolist(),
+        }
         for runs in results
-    ]  # fmt: skip
-    last = rows[-1]
-    holds = last["first_size"] is None
-    found = ", ".join(f"{r['chains']}: {'none' if r['first_size'] is None else r['first_size']}" for r in rows)
+    ]
+    firsts = ", ".join(f"{r['chains']}: {'none' if r['first_size'] is None else r['first_size']}" for r in rows)
     return Claim(
         "chains_remove_seed_dependence",
         "(Not in the paper.) With more chains in every LOO system the results no longer depend on the seed.",
-        bool(holds),
+        rows[-1]["first_size"] is None,
         f"With the most chains no size up to 5 differs by more than {SPREAD:.0%} between seeds.",
-        f"smallest size that depends on the seed, by the number of chains: {found}",
+        f"smallest size that depends on the seed, by the number of chains: {firsts}",
         {"runs": rows},
     )

@@ -5,36 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairflip.least_squares import Floats
 
+BARS = 3.0
+"""Error bars within which a number counts as equal."""
+
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim.
-
-    Attributes
-    ----------
-    name, claim
-        Its short name, and what the paper says.
-    holds
-        Whether it holds here, by `criterion`.
-    criterion
-        The test in words, with its thresholds and why they are what they are.
-    reason
-        What was found, in one sentence with numbers.
-    numbers
-        All numbers behind it.
-    """
+    """One claim of the paper and the verdict on it."""
 
     name: str
-    claim: str
+    claim: str  # what the paper says
     holds: bool
-    criterion: str
-    reason: str
+    criterion: str  # the test in words, with its thresholds and why they are what they are
+    reason: str  # what was found, in one sentence with numbers
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -47,11 +36,9 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(each) for each in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
         return float(f"{value:.10g}") if math.isfinite(value) else None
     return value
 
@@ -65,8 +52,7 @@ def mean_and_bar(values: Floats) -> tuple[Floats, Floats]:
     return np.asarray(mean), np.asarray(bar)
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A value at N = infinity and its error bar."""
 
     value: float
@@ -81,9 +67,9 @@ def extrapolate(N: Sequence[int], values: Sequence[float], bars: Sequence[float]
     if len(N) == 1:
         return Limit(float(values[0]), float(bars[0]))
     A = np.column_stack([np.ones(len(N)), 1.0 / np.asarray(N, dtype=float)])
-    weight = 1.0 / np.maximum(np.asarray(bars, dtype=float), 1e-300)
-    covariance = np.linalg.inv((A * weight[:, None] ** 2).T @ A)
-    value = covariance @ (A * weight[:, None] ** 2).T @ np.asarray(values, dtype=float)
+    weighted = A / np.maximum(np.asarray(bars, dtype=float), 1e-300)[:, None] ** 2
+    covariance = np.linalg.inv(weighted.T @ A)
+    value = covariance @ weighted.T @ np.asarray(values, dtype=float)
     return Limit(float(value[0]), float(np.sqrt(covariance[0, 0])))
 
 

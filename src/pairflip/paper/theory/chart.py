@@ -13,11 +13,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.paper.theory.averages import Floats
 from pairflip.paper.theory.equations import (
+    Floats,
     Points,
     at_temperature,
-    noise_residual,
+    between,
+    joined,
     onto_curve,
     points,
     residuals,
@@ -55,16 +56,11 @@ class Line:
 
 @dataclass(frozen=True)
 class SolutionChart:
-    """Lines of solutions at one rho; `lost` counts points at which Newton's method failed."""
+    """Lines of solutions at one rho."""
 
     rho: float
     model: Planted
     lines: tuple[Line, ...]
-    lost: int
-
-    def hot_line(self) -> Line | None:
-        """The line that begins at infinite temperature."""
-        return next((line for line in self.lines if line.hot), None)
 
 
 def hot_start(rho: float, model: Planted, beta: Floats) -> Points:
@@ -101,7 +97,7 @@ def _survey(rho: float, model: Planted, U: Floats, G: Floats) -> tuple[Floats, F
     for i, each in enumerate(U):
         column = np.full(G.size, each)
         kappa[i] = solve_kappa(rho, model, column, G, guess, _LOOKS)
-        F[i] = noise_residual(model, column, G, kappa[i], _LOOKS)
+        F[i] = residuals(rho, model, points(kappa[i], column, G), _LOOKS).noise
         stretch = (U[i + 1] - each) / (each - U[i - 1]) if 0 < i < U.size - 1 else 0.0
         guess = np.maximum(kappa[i] + stretch * (kappa[i] - before), kappa[i])
         before = kappa[i]
@@ -153,15 +149,15 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
     kappa, F = _survey(rho, model, U, G)
     chains = [chain for chain in _zero_lines(F) if len(chain) > 1]
     if not chains:
-        return SolutionChart(rho, model, (), 0)
+        return SolutionChart(rho, model, ())
     start, direction = _crossing(np.concatenate(chains), U, G, kappa, F)
-    found = onto_curve(rho, model, start, direction)
-    near = (np.abs(found.U - start.U) < 2.0) & (np.abs(found.G - start.G) < 2.0)
-    good = found.converged & near
-    a = model.alpha - rho - residuals(rho, model, found).d
+    at = onto_curve(rho, model, start, direction)
+    near = (np.abs(at.U - start.U) < 2.0) & (np.abs(at.G - start.G) < 2.0)
+    good = at.converged & near
+    a = model.alpha - rho - residuals(rho, model, at).d
     g_hot = float(hot_start(rho, model, np.array([1.0])).G[0])
-    hot = (np.abs(found.U - U[0]) < 1e-9) & (np.abs(found.G - g_hot) < 0.5)
-    free = ((G[-1] - found.G < 1e-9) | ((np.abs(found.U - U[0]) < 1e-9) & ~hot)) & (a > 0)
+    hot = (np.abs(at.U - U[0]) < 1e-9) & (np.abs(at.G - g_hot) < 0.5)
+    free = ((G[-1] - at.G < 1e-9) | ((np.abs(at.U - U[0]) < 1e-9) & ~hot)) & (a > 0)
     lines: list[Line] = []
     first = 0
     for chain in chains:
@@ -171,45 +167,41 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
         if index.size < 2:
             continue
         ends = index[[0, -1]]
-        if hot[ends[1]] or (not hot[ends[0]] and found.U[ends[0]] > found.U[ends[1]]):
+        if hot[ends[1]] or (not hot[ends[0]] and at.U[ends[0]] > at.U[ends[1]]):
             index = index[::-1]
         last = index[-1]
         lines.append(
             Line(
-                found[index],
+                at[index],
                 a[index],
                 hot=bool(hot[ends].any()),
-                cold=bool(abs(found.U[last] - U[-1]) < 1e-9),
+                cold=bool(abs(at.U[last] - U[-1]) < 1e-9),
                 exact=model.var_noise == 0 and bool(free[index[0]] or free[last]),
             )
         )
-    return SolutionChart(rho, model, tuple(lines), int(np.count_nonzero(~good)))
+    return SolutionChart(rho, model, tuple(lines))
 
 
-def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
-    """All points of the chart at finite u that have one of the given temperatures."""
+def find_at(chart: SolutionChart, temperature: Floats) -> tuple[Points, NDArray[np.int64]]:
+    """All points of the chart at finite u that have one of the given temperatures, and the index of each one's."""
     rho, model = chart.rho, chart.model
-    found: list[tuple[Points, NDArray[np.int64], NDArray[np.int64]]] = []
-    for number, line in enumerate(chart.lines):
+    none = np.array([])
+    parts = [(points(none, none, none), none.astype(np.int64))]
+    for line in chart.lines:
         scale = np.exp(line.at.U + line.at.G) / model.var_x
         excess = temperature[:, None] * scale - line.a
-        which, segment = np.nonzero((excess[:, 1:] > 0) != (excess[:, :-1] > 0))
-        if which.size:
-            found.append(_between(chart, line, number, excess, temperature, which, segment))
+        index, segment = np.nonzero((excess[:, 1:] > 0) != (excess[:, :-1] > 0))
+        if index.size:
+            parts.append(_between(chart, line, excess, temperature, index, segment))
         hotter = np.flatnonzero(excess[:, 0] > 0) if line.hot else np.array([], dtype=int)
         if hotter.size:
             at = at_temperature(rho, model, hot_start(rho, model, 1.0 / temperature[hotter]), temperature[hotter])
-            found.append((at[at.converged], hotter[at.converged], np.full(at.converged.sum(), number)))
+            parts.append((at[at.converged], hotter[at.converged]))
         colder = np.flatnonzero((excess[:, -1] < 0) & (temperature > 0))
         if colder.size and (line.cold or (line.exact and line.at.G[-1] > line.at.G[0])):
             at = at_temperature(rho, model, _beyond(line, model, temperature[colder]), temperature[colder])
-            found.append((at[at.converged], colder[at.converged], np.full(at.converged.sum(), number)))
-    if not found:
-        none = np.array([])
-        return points(none, none, none), none.astype(int), none.astype(int)
-    at = Points(*(np.concatenate([getattr(each[0], name) for each in found]) for name in ("kappa", "U", "G", "step")))
-    which, line_of = np.concatenate([each[1] for each in found]), np.concatenate([each[2] for each in found])
-    return at, which, line_of
+            parts.append((at[at.converged], colder[at.converged]))
+    return joined([at for at, _ in parts]), np.concatenate([index for _, index in parts])
 
 
 def _beyond(line: Line, model: Planted, temperature: Floats) -> Points:
@@ -224,26 +216,24 @@ def _beyond(line: Line, model: Planted, temperature: Floats) -> Points:
 def _between(
     chart: SolutionChart,
     line: Line,
-    number: int,
     excess: Floats,
     temperature: Floats,
-    which: NDArray[np.int64],
+    index: NDArray[np.int64],
     segment: NDArray[np.int64],
-) -> tuple[Points, NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Points, NDArray[np.int64]]:
     """Solutions between neighbouring points of a line, by Newton from the chord; where it strays, by halving."""
-    e0, e1 = excess[which, segment], excess[which, segment + 1]
-    t = e0 / (e0 - e1)
+    e0, e1 = excess[index, segment], excess[index, segment + 1]
     one, two = line.at[segment], line.at[segment + 1]
-    start = points(*(getattr(one, x) + t * (getattr(two, x) - getattr(one, x)) for x in ("kappa", "U", "G")))
-    at = at_temperature(chart.rho, chart.model, start, temperature[which])
+    start = between(one, two, e0 / (e0 - e1))
+    at = at_temperature(chart.rho, chart.model, start, temperature[index])
     reach = np.abs(two.U - one.U) + np.abs(two.G - one.G) + 0.05
     good = at.converged & (np.abs(at.U - start.U) + np.abs(at.G - start.G) < reach)
     for k in np.flatnonzero(~good).tolist():
-        again = _halve(chart, one[[k]], two[[k]], float(e0[k]), temperature[which[[k]]])
+        again = _halve(chart, one[[k]], two[[k]], float(e0[k]), temperature[index[[k]]])
         if again is not None:
             at.kappa[k], at.U[k], at.G[k], at.step[k] = again.kappa[0], again.U[0], again.G[0], again.step[0]
             good[k] = True
-    return at[good], which[good], np.full(good.sum(), number)
+    return at[good], index[good]
 
 
 def _halve(chart: SolutionChart, one: Points, two: Points, first: float, temperature: Floats) -> Points | None:
@@ -251,8 +241,7 @@ def _halve(chart: SolutionChart, one: Points, two: Points, first: float, tempera
     rho, model = chart.rho, chart.model
     for _ in range(50):
         chord = np.stack([two.U - one.U, two.G - one.G], axis=-1)
-        middle = points(*(0.5 * (getattr(one, x) + getattr(two, x)) for x in ("kappa", "U", "G")))
-        middle = onto_curve(rho, model, middle, chord)
+        middle = onto_curve(rho, model, between(one, two, 0.5), chord)
         if not middle.converged[0]:
             return None
         at = at_temperature(rho, model, middle, temperature)
@@ -261,8 +250,5 @@ def _halve(chart: SolutionChart, one: Points, two: Points, first: float, tempera
             return at
         a = model.alpha - rho - residuals(rho, model, middle).d
         excess = float((temperature * np.exp(middle.U + middle.G) / model.var_x - a)[0])
-        if (excess > 0) == (first > 0):
-            one = middle
-        else:
-            two = middle
+        one, two = (middle, two) if (excess > 0) == (first > 0) else (one, middle)
     return None

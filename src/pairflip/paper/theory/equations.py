@@ -2,7 +2,7 @@ r"""The saddle-point equations in scaled unknowns, and Newton's method for many 
 
 The unknowns :math:`(\kappa, \tau^2, a)` are traded for :math:`\kappa`, :math:`u = b \tau^2` and
 :math:`g = \sigma_x^2 / \tau^2`. Local fields in units of tau are Gaussian with variance 1 (null columns) and
-:math:`v = 1 + g` (true ones), and with averages of :mod:`pairflip.paper.theory.averages` at w = u and w = u v
+:math:`v = 1 + g` (true ones), and with averages at w = u and w = u v
 
 .. math::
     0 &= (1 - \rho_0) \langle p \rangle_u + \rho_0 \langle p \rangle_{uv} - \rho, \\
@@ -12,20 +12,127 @@ The unknowns :math:`(\kappa, \tau^2, a)` are traded for :math:`\kappa`, :math:`u
 
 The first two do not contain the temperature: their solutions are curves in the plane (ln u, ln g), drawn once
 for all temperatures, along which the third equation gives the temperature.
+
+Averages over :math:`z \sim N(0, 1)` are of the probability :math:`p(z) = 1 / (1 + e^{\kappa - w z^2 / 2})` that a
+column is selected, which has a steep edge; :math:`\bar p = 1 - p`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
-from pairflip.paper.theory.averages import ORDER, Floats, both, moments, powers, selected
 from pairflip.paper.theory.model import Planted
+
+Floats = NDArray[np.float64]
+
+ORDER = 24
+"""Gauss-Legendre nodes per panel: accurate to 1e-13; 8 are enough where only signs matter."""
+
+leggauss = cache(np.polynomial.legendre.leggauss)
+_EDGE = np.array([-36.0, -8.0, 0.0, 8.0, 36.0])  # logits: outside of them p is 0 or 1 to rounding
+_GAUSS = np.array([0.25, 0.5, 0.75])
+_TAIL = 100.0  # exp(-50) is nothing
+
+
+class Nodes(NamedTuple):
+    r"""Quadrature points z > 0 (last axis), their weights :math:`2 \phi(z) dz`, and logits of p there."""
+
+    z2: Floats
+    weight: Floats
+    logit: Floats
+
+
+def place_nodes(w: Floats, kappa: Floats, order: int = ORDER) -> Nodes:
+    r"""Quadrature points: panels around the edge :math:`\theta = \sqrt{2 \kappa / w}` and over the Gaussian.
+
+    The edge is :math:`1 / (w \theta)` wide. Points are kept as distances :math:`\delta` from it, so that the logit
+    :math:`w \delta (2 \theta + \delta) / 2` has no rounding error of the size of :math:`\kappa`.
+    """
+    nodes, weights = leggauss(order)
+    theta2 = 2.0 * np.maximum(kappa, 0.0) / w
+    theta = np.sqrt(theta2)
+    # Below w = 1 selection is spread over the bulk, not sitting at the edge, which may then lie far out.
+    tail2 = np.where(w < 1.0, np.minimum(theta2 + _TAIL, _TAIL / np.maximum(1.0 - w, 1e-300)), theta2 + _TAIL)
+    z_max = np.sqrt(tail2)
+    # Where the edge lies beyond the Gaussian, distances are taken from the end of the range instead.
+    far = theta > z_max
+    origin, base = np.minimum(theta, z_max), np.where(far, 0.5 * w * tail2 - kappa, np.maximum(-kappa, 0.0))
+    shift2 = 2.0 * _EDGE / w[..., None]
+    root = np.sqrt(np.maximum(theta2[..., None] + shift2, 0.0))
+    from_edge = shift2 / np.where(root > 0.0, theta[..., None] + root, 1.0)
+    edge = np.where((root > 0.0) & ~far[..., None], from_edge, root - origin[..., None])
+    low, high = -origin[..., None], (z_max - origin)[..., None]
+    breaks = np.concatenate([low, edge, _GAUSS * z_max[..., None] - origin[..., None], high], axis=-1)
+    breaks = np.sort(np.clip(breaks, low, high), axis=-1)
+    half = 0.5 * np.diff(breaks, axis=-1)[..., None]
+    delta = breaks[..., :-1, None] + half * (nodes + 1.0)
+    flat = (*w.shape, delta.shape[-2] * delta.shape[-1])
+    delta, weight = delta.reshape(flat), (half * weights).reshape(flat)
+    z = origin[..., None] + delta
+    logit = 0.5 * w[..., None] * delta * (origin[..., None] + z) + base[..., None]
+    z2 = z * z
+    return Nodes(z2, weight * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * z2), logit)
+
+
+def both(null: Floats, true: Floats) -> Floats:
+    """Two rows: null columns, true columns."""
+    return np.stack([null, true])
+
+
+class Averages(NamedTuple):
+    r"""Averages over z of p, of :math:`\bar p = 1 - p` and of the slope :math:`s = p \bar p`, as arrays.
+
+    Derivatives follow from :math:`\partial_\kappa p = -s` and :math:`\partial_w p = s z^2 / 2`.
+    """
+
+    p: Floats
+    p2z2: Floats
+    miss_z2: Floats
+    miss2_z2: Floats
+    s: Floats
+    s_z2: Floats
+    s_z4: Floats
+    sp_z2: Floats
+    sp_z4: Floats
+
+
+def averages(w: Floats, kappa: Floats, order: int = ORDER) -> list[Averages]:
+    """All averages that the equations and their derivatives need, of null and of true columns (the rows of w)."""
+    at = place_nodes(w, kappa, order)
+    p, miss = expit(at.logit), expit(-at.logit)
+    s = at.weight * p * miss
+    z2, s_z2 = at.weight * at.z2, s * at.z2
+    sp_z2 = s_z2 * p
+    of_p = at.weight * p, z2 * p * p, z2 * miss, z2 * miss * miss
+    of_slope = s, s_z2, s_z2 * at.z2, sp_z2, sp_z2 * at.z2
+    return [Averages(*each) for each in zip(*(terms.sum(-1) for terms in (*of_p, *of_slope)), strict=True)]
+
+
+def selected(w: Floats, kappa: Floats, order: int = ORDER) -> tuple[Floats, Floats]:
+    r"""Averages of p and of p (1 - p): the fraction selected, and minus its derivative with respect to kappa."""
+    at = place_nodes(w, kappa, order)
+    p = expit(at.logit)
+    chosen = at.weight * p
+    return chosen.sum(-1), (chosen * (1.0 - p)).sum(-1)
+
+
+def entropy_and_response(w: Floats, kappa: Floats) -> tuple[Floats, Floats]:
+    r"""Averages of the binary entropy of p and of the squared response :math:`(p + w s z^2)^2`."""
+    at = place_nodes(w, kappa)
+    p, miss = expit(at.logit), expit(-at.logit)
+    size = np.abs(at.logit)
+    small = np.exp(-size)
+    binary_entropy = np.log1p(small) + size * small / (1.0 + small)
+    response = p + w[..., None] * p * miss * at.z2
+    return (at.weight * binary_entropy).sum(-1), (at.weight * response**2).sum(-1)
+
 
 MAX_STEPS = 60
 TOLERANCE = 1e-9
@@ -56,8 +163,17 @@ def points(kappa: ArrayLike, U: ArrayLike, G: ArrayLike) -> Points:
     return Points(k.copy(), u.copy(), g.copy(), np.full(k.shape, np.inf))
 
 
-@dataclass(frozen=True)
-class Residuals:
+def joined(parts: list[Points]) -> Points:
+    """All points, one part after the other."""
+    return Points(*(np.concatenate([getattr(each, x) for each in parts]) for x in ("kappa", "U", "G", "step")))
+
+
+def between(one: Points, two: Points, t: Floats | float) -> Points:
+    """Points on the chords from `one` (t = 0) to `two` (t = 1)."""
+    return points(*(getattr(one, x) + t * (getattr(two, x) - getattr(one, x)) for x in ("kappa", "U", "G")))
+
+
+class Residuals(NamedTuple):
     r"""Residuals of the first two equations and :math:`d = u V / \tau^2`, with their gradients (..., 3)."""
 
     size: Floats
@@ -73,42 +189,25 @@ def residuals(rho: float, model: Planted, at: Points, order: int = ORDER) -> Res
     r0, ratio = model.rho0, model.var_noise / model.var_x
     u, g = np.exp(at.U), np.exp(at.G)
     v = 1.0 + g
-    mean = moments(both(u, u * v), both(at.kappa, at.kappa), order)
-    null, true = mean.part(0), mean.part(1)
+    null, true = averages(both(u, u * v), both(at.kappa, at.kappa), order)
     null_curve, true_curve = null.s_z4 - 2.0 * null.sp_z4, true.s_z4 - 2.0 * true.sp_z4
     V = (1.0 - r0) * null.s_z2 + r0 * v * true.s_z2
     missed = true.s_z4 - true.sp_z4
     size = (1.0 - r0) * null.p + r0 * true.p - rho
     noise = (1.0 - r0) * null.p2z2 + r0 * (1.0 + v * true.miss2_z2 - 2.0 * true.miss_z2) + g * ratio - model.alpha
-    return Residuals(
-        size,
-        noise,
-        u * V,
-        np.stack(
-            [
-                -(1.0 - r0) * null.s - r0 * true.s,
-                0.5 * u * ((1.0 - r0) * null.s_z2 + r0 * v * true.s_z2),
-                0.5 * r0 * u * g * true.s_z2,
-            ],
-            axis=-1,
-        ),
-        np.stack(
-            [
-                -2.0 * (1.0 - r0) * null.sp_z2 + 2.0 * r0 * (v * (true.s_z2 - true.sp_z2) - true.s_z2),
-                u * ((1.0 - r0) * null.sp_z4 + r0 * v * (true.s_z4 - v * missed)),
-                g * (r0 * (true.miss2_z2 + u * (true.s_z4 - v * missed)) + ratio),
-            ],
-            axis=-1,
-        ),
-        np.stack(
-            [
-                -u * ((1.0 - r0) * (null.s_z2 - 2.0 * null.sp_z2) + r0 * v * (true.s_z2 - 2.0 * true.sp_z2)),
-                u * V + 0.5 * u * u * ((1.0 - r0) * null_curve + r0 * v * v * true_curve),
-                g * u * r0 * (true.s_z2 + 0.5 * u * v * true_curve),
-            ],
-            axis=-1,
-        ),
+    size_gradient = -(1.0 - r0) * null.s - r0 * true.s, 0.5 * u * V, 0.5 * r0 * u * g * true.s_z2
+    noise_gradient = (
+        -2.0 * (1.0 - r0) * null.sp_z2 + 2.0 * r0 * (v * (true.s_z2 - true.sp_z2) - true.s_z2),
+        u * ((1.0 - r0) * null.sp_z4 + r0 * v * (true.s_z4 - v * missed)),
+        g * (r0 * (true.miss2_z2 + u * (true.s_z4 - v * missed)) + ratio),
     )
+    d_gradient = (
+        -u * ((1.0 - r0) * (null.s_z2 - 2.0 * null.sp_z2) + r0 * v * (true.s_z2 - 2.0 * true.sp_z2)),
+        u * V + 0.5 * u * u * ((1.0 - r0) * null_curve + r0 * v * v * true_curve),
+        g * u * r0 * (true.s_z2 + 0.5 * u * v * true_curve),
+    )
+    gradients = (np.stack(each, axis=-1) for each in (size_gradient, noise_gradient, d_gradient))
+    return Residuals(size, noise, u * V, *gradients)
 
 
 Third = Callable[[Points, Residuals, NDArray[np.int64]], tuple[Floats, Floats]]
@@ -116,16 +215,15 @@ Third = Callable[[Points, Residuals, NDArray[np.int64]], tuple[Floats, Floats]]
 
 
 def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
-    """Newton's method on all points at once; `third(at, residuals)` gives the last equation and its gradient."""
-    kappa, U, G = start.kappa.copy(), start.U.copy(), start.G.copy()
-    step = np.full(kappa.shape, np.inf)
-    active = np.arange(kappa.size)
+    """Newton's method on all points at once."""
+    every = points(start.kappa, start.U, start.G)
+    active = np.arange(every.kappa.size)
     for _ in range(MAX_STEPS):
-        at = Points(kappa[active], U[active], G[active], step[active])
-        found = residuals(rho, model, at)
-        value, gradient = third(at, found, active)
-        matrix = np.stack([found.size_gradient, found.noise_gradient, gradient], axis=-2)
-        right = np.stack([found.size, found.noise, value], axis=-1)
+        at = every[active]
+        residual = residuals(rho, model, at)
+        value, gradient = third(at, residual, active)
+        matrix = np.stack([residual.size_gradient, residual.noise_gradient, gradient], axis=-2)
+        right = np.stack([residual.size, residual.noise, value], axis=-1)
         scale = np.maximum(np.abs(matrix).max(axis=-1), 1e-300)
         matrix, right = matrix / scale[..., None], right / scale
         usable = np.isfinite(matrix).all(axis=(-1, -2)) & np.isfinite(right).all(axis=-1)
@@ -134,20 +232,19 @@ def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
             move = -np.linalg.solve(matrix, right[..., None])[..., 0]
         except np.linalg.LinAlgError:
             move = -(np.linalg.pinv(matrix) @ right[..., None])[..., 0]
-        size = np.stack(
-            [np.abs(move[:, 0]) / (1.0 + np.abs(at.kappa)), np.abs(move[:, 1]), np.abs(move[:, 2])], axis=-1
-        ).max(axis=-1)
+        relative = np.abs(move)
+        relative[:, 0] /= 1.0 + np.abs(at.kappa)
+        size = relative.max(axis=-1)
         damp = np.minimum(1.0, 1.0 / np.maximum(size, 1e-300))
-        kappa[active] += damp * move[:, 0]
-        U[active] += damp * move[:, 1]
-        G[active] += damp * move[:, 2]
+        for values, change in zip((every.kappa, every.U, every.G), move.T, strict=True):
+            values[active] += damp * change
         # Rounding stops the steps from shrinking: a small step that is not smaller than the last one is the last.
-        done = (size < 1e-14) | ((size < TOLERANCE) & (size >= 0.5 * at.step)) | ~(size < np.inf)
-        step[active] = size
-        active = active[~done]
+        last = (size < 1e-14) | ((size < TOLERANCE) & (size >= 0.5 * at.step)) | ~(size < np.inf)
+        every.step[active] = np.where(np.isnan(size), np.inf, size)
+        active = active[~last]
         if not active.size:
             break
-    return Points(kappa, U, G, np.where(np.isnan(step), np.inf, step))
+    return every
 
 
 def onto_curve(rho: float, model: Planted, start: Points, direction: Floats) -> Points:
@@ -165,22 +262,12 @@ def at_temperature(rho: float, model: Planted, start: Points, temperature: Float
     """Solutions of all three equations at given temperatures."""
     slack = model.alpha - rho
 
-    def thermal(at: Points, found: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def thermal(at: Points, residual: Residuals, active: NDArray[np.int64]) -> tuple[Floats, Floats]:
         a = temperature[active] * np.exp(at.U + at.G) / model.var_x
-        gradient = found.d_gradient + np.stack([np.zeros_like(a), a, a], axis=-1)
-        return a + found.d - slack, gradient
+        gradient = residual.d_gradient + np.stack([np.zeros_like(a), a, a], axis=-1)
+        return a + residual.d - slack, gradient
 
     return _newton(rho, model, start, thermal)
-
-
-def noise_residual(model: Planted, U: Floats, G: Floats, kappa: Floats, order: int) -> Floats:
-    """F without its gradient, to look at its sign."""
-    u, g = np.exp(U), np.exp(G)
-    v = 1.0 + g
-    p2z2, miss_z2, miss2_z2 = powers(both(u, u * v), both(kappa, kappa), order)
-    true = 1.0 + v * miss2_z2[1] - 2.0 * miss_z2[1]
-    noise = g * model.var_noise / model.var_x
-    return np.asarray((1.0 - model.rho0) * p2z2[0] + model.rho0 * true + noise - model.alpha)
 
 
 def solve_kappa(rho: float, model: Planted, U: Floats, G: Floats, start: Floats, order: int) -> Floats:

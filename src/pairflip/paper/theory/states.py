@@ -1,4 +1,4 @@
-"""What the theory says at one temperature, as one record."""
+"""What the theory says at one temperature and size: one record for each solution."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.paper.theory.averages import Floats, both, entropy_and_response, moments
-from pairflip.paper.theory.equations import Points
-from pairflip.paper.theory.ground import Ground
-from pairflip.paper.theory.model import Planted
+from pairflip.paper.theory.chart import SolutionChart, draw_chart, find_at
+from pairflip.paper.theory.equations import Floats, Points, averages, both, entropy_and_response
+from pairflip.paper.theory.ground import Ground, solve_ground
+from pairflip.paper.theory.model import Planted, check_beta, check_model, check_rho
 
 NAN = math.nan
 FORMAL = "formal value: replica symmetry is broken here (below the AT temperature)"
+ZERO_ENERGY = (
+    "zero-energy phase: the energy falls to zero like T and the entropy goes to minus infinity, so replica symmetry "
+    "describes no ground state here; other numbers are limits"
+)
 
 
 @dataclass(frozen=True)
@@ -96,32 +100,13 @@ class State:
         return replace(self, note="; ".join(each for each in (self.note, note) if each))
 
 
-@dataclass(frozen=True)
-class Observables:
-    """Arrays of everything a `State` holds, at points of a chart."""
-
-    epsilon: Floats
-    epsilon_g: Floats
-    entropy: Floats
-    free_entropy: Floats
-    true_positive_rate: Floats
-    at_stability: Floats
-    tau2: Floats
-    a: Floats
-    b: Floats
-    V: Floats
-    m: Floats
-    q: Floats
-
-
-def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
-    r"""Everything that can be measured, at points of a chart."""
+def observe(rho: float, model: Planted, at: Points, a: Floats) -> dict[str, Floats]:
+    """Everything that can be measured, by the names of a `State`, at points of a chart."""
     r0, slack = model.rho0, model.alpha - rho
     u, g = np.exp(at.U), np.exp(at.G)
     v, tau2 = 1.0 + g, model.var_x / g
     w, kappa = both(u, u * v), both(at.kappa, at.kappa)
-    mean = moments(w, kappa)
-    null, true = mean.part(0), mean.part(1)
+    null, true = averages(w, kappa)
     (h_null, h_true), (l_null, l_true) = entropy_and_response(w, kappa)
     V = (1.0 - r0) * null.s_z2 + r0 * v * true.s_z2  # in units of tau2, like q and m below
     q = (1.0 - r0) * null.p2z2 + r0 * v * true.p2z2
@@ -130,7 +115,7 @@ def observe(rho: float, model: Planted, at: Points, a: Floats) -> Observables:
     with np.errstate(divide="ignore"):
         log_stiffness = np.where(loss < 0.5, np.log1p(-np.minimum(loss, 0.5)), np.log(a / slack))
     entropy = (1.0 - r0) * h_null + r0 * h_true + 0.5 * slack * (log_stiffness + loss)
-    return Observables(
+    return dict(
         epsilon=a * tau2 * (V + a) / (2.0 * model.alpha),
         epsilon_g=0.5 * model.alpha * tau2 * (1.0 + V / slack),
         entropy=entropy,
@@ -152,16 +137,8 @@ def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]
     seen = observe(rho, model, at, a)
     records = []
     for k, beta in enumerate(betas.tolist()):
-        value: dict[str, Any] = {name: float(getattr(seen, name)[k]) for name in Observables.__dataclass_fields__}
-        stable, zero = value["at_stability"] < 1.0, math.isinf(beta)
-        note = "" if stable else FORMAL
-        if zero:
-            note = (
-                "zero-energy phase: the energy falls to zero like T and the entropy goes to minus infinity, so "
-                "replica symmetry describes no ground state here; other numbers are limits"
-            )
-        free_energy = -value["free_entropy"] / beta if not zero else 0.0
-        kappa = float(at.kappa[k])
+        value: dict[str, Any] = {name: float(array[k]) for name, array in seen.items()}
+        stable, zero, kappa = value["at_stability"] < 1.0, math.isinf(beta), float(at.kappa[k])
         records.append(
             State(
                 beta,
@@ -169,14 +146,14 @@ def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]
                 model,
                 exists=True,
                 precision=model.rho0 * value["true_positive_rate"] / rho,
-                free_energy=free_energy,
+                free_energy=0.0 if zero else -value["free_entropy"] / beta,
                 stable=stable,
                 zero_energy=zero,
                 kappa=kappa,
                 threshold=math.sqrt(2.0 * kappa / value["b"]) if kappa > 0 else 0.0,
                 converged=True,
                 residual=float(at.step[k]),
-                note=note,
+                note=ZERO_ENERGY if zero else "" if stable else FORMAL,
                 _place=(float(at.U[k]), float(at.G[k])),
                 **value,
             )
@@ -295,3 +272,140 @@ def recovered_state(rho: float, model: Planted) -> State:
         note="exact recovery: without noise every support that contains all true columns has energy zero",
         _place=(-math.inf, math.inf),
     )
+
+
+def exact_fit(beta: float, rho: float, model: Planted) -> State:
+    """The record of a place where a support has at least as many columns as the table has rows."""
+    return State(
+        beta,
+        rho,
+        model,
+        note=f"no solution: with rho = {rho:g} >= alpha = {model.alpha:g} every support fits all rows exactly",
+    )
+
+
+def solve_many(betas: Floats, rho: float, model: Planted) -> list[list[State]]:
+    """All solutions at many temperatures; the chart of this rho is drawn once."""
+    answer: list[list[State]] = [[] for _ in betas]
+    if rho >= model.alpha:
+        return answer
+    finite = np.flatnonzero((betas > 0) & np.isfinite(betas))
+    if finite.size or np.isinf(betas).any():
+        chart = draw_chart(rho, model)
+        at, where = find_at(chart, 1.0 / betas[finite])
+        for index, state in zip(where.tolist(), states(rho, model, at, betas[finite][where]), strict=True):
+            answer[finite[index]].append(state)
+        if np.isinf(betas).any():
+            ground = _at_zero_temperature(chart)
+            for index in np.flatnonzero(np.isinf(betas)):
+                answer[index] = list(ground)
+    for index in np.flatnonzero(betas == 0):
+        answer[index] = [hot_state(rho, model)]
+    return [_ranked(each) for each in answer]
+
+
+def _at_zero_temperature(chart: SolutionChart) -> list[State]:
+    at, _ = find_at(chart, np.zeros(1))
+    solutions = states(chart.rho, chart.model, at, np.full(at.U.size, np.inf))
+    for line in chart.lines:
+        if line.cold:
+            ground = solve_ground(chart.rho, chart.model, float(line.at.G[-1]))
+            if ground is not None:
+                solutions.append(ground_state(chart.rho, chart.model, ground))
+        if line.exact and chart.rho >= chart.model.rho0:
+            solutions.append(recovered_state(chart.rho, chart.model))
+    return solutions
+
+
+def _order(state: State) -> tuple[float, float]:
+    """Largest free entropy first; at infinite beta lowest energy first, then largest entropy."""
+    if math.isinf(state.beta):
+        return state.epsilon, -state.entropy
+    return -state.free_entropy, 0.0
+
+
+def _ranked(solutions: list[State]) -> list[State]:
+    distinct: list[State] = []
+    for state in sorted(solutions, key=_order):
+        if not any(_same(state, other) for other in distinct):
+            distinct.append(state)
+    count, ranked = len(distinct), []
+    for rank, state in enumerate(distinct):
+        state = replace(state, dominant=rank == 0, others=count - 1)
+        if count > 1:
+            rather = "not the" if rank else "the"
+            state = state.with_note(
+                f"one of {count} solutions at this beta, {rather} one with the largest free entropy"
+            )
+        ranked.append(state)
+    return ranked
+
+
+def _same(one: State, other: State) -> bool:
+    return one.zero_energy == other.zero_energy and all(
+        a == b or abs(a - b) < 1e-8 for a, b in zip(one._place, other._place, strict=True)
+    )
+
+
+def solve_all(beta: Any, rho: Any, model: Planted) -> list[State]:
+    """All solutions at one temperature and size, the one with the largest free entropy first.
+
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature, 0 to infinity.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+
+    Returns
+    -------
+    list of State
+        Empty where there is no solution.
+
+    Examples
+    --------
+    >>> from pairflip import theory
+    >>> [state.dominant for state in theory.solve_all(1e4, 0.15, theory.Planted(var_noise=1e-3))]
+    [True, False, False]
+    """
+    return solve_many(np.array([check_beta(beta)]), check_rho(rho), check_model(model))[0]
+
+
+def solve(beta: Any, rho: Any, model: Planted) -> State:
+    """The replica-symmetric solution at one temperature and size.
+
+    Parameters
+    ----------
+    beta : float
+        Inverse temperature, 0 to infinity.
+    rho : float
+        Size k / N, the fraction of the columns that is selected.
+    model : Planted
+        Parameters of the planted model.
+
+    Returns
+    -------
+    State
+        Where several solutions exist, the one with the largest free entropy; `others` is then not zero. Where none
+        exists, `exists` is false and `note` says why.
+
+    Examples
+    --------
+    >>> from pairflip import theory
+    >>> state = theory.solve(10.0, 0.1, theory.Planted())
+    >>> round(state.epsilon, 4), round(state.epsilon_g, 4), state.stable
+    (0.0396, 0.1062, True)
+    """
+    beta, rho = check_beta(beta), check_rho(rho)
+    return pick(beta, rho, check_model(model), solve_all(beta, rho, model))
+
+
+def pick(beta: float, rho: float, model: Planted, solutions: list[State]) -> State:
+    """The dominant one of all solutions, or the record that there is none."""
+    if solutions:
+        return solutions[0]
+    if rho >= model.alpha:
+        return exact_fit(beta, rho, model)
+    return State(beta, rho, model, note="no replica-symmetric solution was found here")
