@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.blocks import column_blocks, row_blocks
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks, row_blocks
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -359,23 +359,23 @@ def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats)
     return digest.hexdigest()
 
 
-def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[np.int64]:
-    """Indices of columns given by name or by index."""
+def find_columns(wanted: Iterable[str | int], names: Sequence[str], giver: str = "always") -> NDArray[np.int64]:
+    """Indices of columns given by name or by index; `giver` is who names them, for sentences."""
     if isinstance(wanted, (str, int, np.integer)):
         wanted = [wanted]
-    found: list[int] = []
+    columns: list[int] = []
     for item in wanted:
         if isinstance(item, str):
             if item not in names:
                 raise ValueError(
-                    f"always names the column {item!r}, which X does not have; expected one of its columns."
+                    f"{giver} names the column {item!r}, which X does not have; expected one of its columns."
                 )
-            found.append(names.index(item))
+            columns.append(names.index(item))
             continue
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
-            raise TypeError(f"always names column {item!r}; expected names or indices of columns of X.")
+            raise TypeError(f"{giver} names column {item!r}; expected names or indices of columns of X.")
         if not 0 <= int(item) < len(names):
-            what = numbered("column", int(item), given=True)
-            raise ValueError(f"always names {what}, but X has column indices 0 to {len(names) - 1}.")
-        found.append(int(item))
-    return np.unique(np.asarray(found, dtype=np.int64))
+            column = numbered("column", int(item), given=True)
+            raise ValueError(f"{giver} names {column}, but X has column indices 0 to {len(names) - 1}.")
+        columns.append(int(item))
+    return np.unique(np.asarray(columns, dtype=np.int64))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energy, qr_several
-from pairflip.limits import Rules, no_rules
+from pairflip.rules import Rules, no_rules
 
 if TYPE_CHECKING:
     pass

@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
-from pairflip.limits import read_limits
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, limited
 from pairflip.losses.squares import check_shrinkage
-from pairflip.losses.units import Units
 from pairflip.moments import Form
-from pairflip.seating import largest
+from pairflip.rules import Units, largest_size, read_limits
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -214,7 +212,7 @@ class SubsetProblem:
     def most_columns(self) -> int:
         """The most columns (or groups) that can be chosen: all, or as many of them as rules let stand together."""
         n = self.form.n_columns
-        return largest(self.form.rules) if self.limits.ruled else n
+        return largest_size(self.form.rules) if self.limits.ruled else n
 
     @property
     def has_proofs(self) -> bool:

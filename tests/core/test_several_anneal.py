@@ -13,9 +13,9 @@ from pairflip.engines.base import Descent, RankTooSmall
 from pairflip.engines.first_support import first_order
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
-from pairflip.limits import NOWHERE, Rules, no_rules
 from pairflip.moments import Form
 from pairflip.philox import chain_keys
+from pairflip.rules import NOWHERE, Rules, no_rules
 from pairflip.search.forward import forward_energies
 from pairflip.testing import Case
 from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix

@@ -176,7 +176,7 @@ def test_nearly_dependent_columns():
 
 
 def test_small_blocks(monkeypatch):
-    monkeypatch.setattr("pairflip.blocks.BYTES", 8 * M * 100)
+    monkeypatch.setattr("pairflip.projection.BYTES", 8 * M * 100)
     X, y = table()
     wide, whole = pair(X, y, always=[150])
     assert len(wide.form._blocks) == 30

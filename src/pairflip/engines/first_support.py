@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pairflip.engines.base import RankTooSmall
 from pairflip.moments import Form
 from pairflip.philox import philox4x32, start_order
-from pairflip.seating import seated
+from pairflip.rules import packed
 
 ATTEMPTS = 32
 """Random orders that are tried where rules keep columns apart: the first k that fit may leave no room for another."""
@@ -38,7 +38,7 @@ def first_order(form: Form, k: int, key: NDArray[np.uint32], energy: Energy | No
         if len(ones) == k:
             return np.array(ones + zeros)
         most = max(most, len(ones))
-    found = seated(rules, k, start_order(key, form.n_columns)) if rules is not None and ruled else None
+    found = packed(rules, k, start_order(key, form.n_columns)) if rules is not None and ruled else None
     if found is None or not np.isfinite(energy(found)):
         raise RankTooSmall(k, most, form.what)
     return np.concatenate([found, np.setdiff1d(np.arange(form.n_columns), found)])

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.limits import Rules
-from pairflip.losses.units import Units
 from pairflip.moments import Form
+from pairflip.rules import Rules, Units
 
 Ints = NDArray[np.int64]
 _DEPENDENT = 1e-24

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, FoldCoefficients
-from pairflip.losses.units import ABSENT
+from pairflip.supports import ABSENT, distinct_supports
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

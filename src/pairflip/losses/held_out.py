@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
-from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import FoldCoefficients
 from pairflip.losses.bases import UnitForm
 from pairflip.losses.squares import SquaredError, constants, project_rows
-from pairflip.losses.units import ABSENT
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
+from pairflip.projection import column_blocks
+from pairflip.supports import ABSENT, distinct_supports
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_target
 from pairflip.least_squares import Floats, orthonormal_basis
-from pairflip.limits import Rules, no_rules
 from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic, Words
 from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.newton import FINAL, SEARCHING, newton
-from pairflip.losses.units import ABSENT, Units, filled_up
 from pairflip.moments import Form, TrainingForm
 from pairflip.projection import CONSTANT, check_range, powers_of_two, project
+from pairflip.rules import Rules, Units, no_rules
+from pairflip.supports import ABSENT, filled_up
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, factor, qr_energy
-from pairflip.limits import Limits
 from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic
 from pairflip.losses.fold_by_fold import FoldByFold
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import Form
+from pairflip.rules import Limits
 from pairflip.text import plural, shorten
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_target, as_targets
 from pairflip.least_squares import Floats, qr_several
-from pairflip.limits import no_rules
 from pairflip.losses.base import Fit, HeldOutJudge, Words
 from pairflip.losses.bases import UnitForm
-from pairflip.losses.units import Units
 from pairflip.losses.wide import WideGram
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
+from pairflip.rules import Units, no_rules
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

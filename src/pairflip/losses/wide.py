@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
 from pairflip.least_squares import Floats
-from pairflip.limits import Rules
 from pairflip.moments import Form
-from pairflip.projection import CONSTANT, centre, penalties, project, take_out
+from pairflip.projection import CONSTANT, centre, column_blocks, penalties, project, take_out
+from pairflip.rules import Rules
 
 _DIRECT, _CENTRED, _PROJECTED = 0, 1, 2  # what is done to a block before products are taken
 _LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost

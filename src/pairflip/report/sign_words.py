@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairflip.limits import ALL_POSITIVE
 from pairflip.report.halves import Piece, listed
+from pairflip.rules import ALL_POSITIVE
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve

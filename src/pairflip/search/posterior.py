@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
@@ -25,6 +24,7 @@ from pairflip.search.averaged import Posterior
 from pairflip.search.kept import chain_numbers, chain_settings, walk_kept
 from pairflip.search.prior import ModelPrior, read_prior
 from pairflip.search.sizes import check_counts
+from pairflip.supports import distinct_supports
 
 if TYPE_CHECKING:
     from pairflip.search.kept import Chain, Folder

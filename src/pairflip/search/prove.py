@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines import get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
@@ -30,6 +29,7 @@ from pairflip.search.proof import LIMITED, Proof
 from pairflip.search.ridge_bound import can_bound
 from pairflip.search.ridge_tree import LARGEST, RidgeTree, bound_seconds
 from pairflip.search.sizes import check_size
+from pairflip.supports import distinct_supports
 
 BUDGET = 60.0
 """Seconds that a proof may take unless told otherwise."""

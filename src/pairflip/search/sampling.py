@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
@@ -24,6 +23,7 @@ from pairflip.search.forward import greedy_scale
 from pairflip.search.kept import MOST_CHAINS, chain_numbers, chain_settings, walk_kept
 from pairflip.search.samples import Samples
 from pairflip.search.sizes import check_counts, check_size
+from pairflip.supports import distinct_supports
 
 if TYPE_CHECKING:
     from pairflip.search.kept import Chain, Folder

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairflip
-from pairflip.distinct import distinct_supports
 from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
-from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.certain import proof_of, proof_seconds
 from pairflip.search.proof import Proof
@@ -35,6 +33,7 @@ from pairflip.selection.survival_errors import survival_errors
 from pairflip.selection.target_errors import target_errors
 from pairflip.selection.tasks import ALL_ROWS, Work
 from pairflip.selection.walks import temperatures
+from pairflip.supports import ABSENT, distinct_supports, filled_up, unchanged_in
 from pairflip.text import label_text
 
 Supports = NDArray[np.int64]

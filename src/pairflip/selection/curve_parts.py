@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
-from pairflip.losses.units import ABSENT
 from pairflip.search.proof import Proof
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import (
@@ -28,6 +27,7 @@ from pairflip.selection.records import (
     TrainingRange,
 )
 from pairflip.selection.stability import Stability
+from pairflip.supports import ABSENT
 
 _ROUNDING = 1e-9
 _FACTS = {

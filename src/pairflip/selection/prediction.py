@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
-from pairflip.losses.units import ABSENT
 from pairflip.selection.class_errors import HALF, auc
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.records import FoldFits, TrainingRange
 from pairflip.selection.survival_errors import concordance
 from pairflip.selection.verdict import recommended_size
+from pairflip.supports import ABSENT
 from pairflip.text import listed
 
 if TYPE_CHECKING:

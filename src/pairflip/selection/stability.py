@@ -18,7 +18,6 @@ from pairflip.engines import Engine
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.units import ABSENT, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.settle import first_bests
@@ -36,6 +35,7 @@ from pairflip.selection.loop import Folder
 from pairflip.selection.pfer import FalseBound, false_bound
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
+from pairflip.supports import ABSENT, filled_up
 from pairflip.text import percent, plural
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks
 from pairflip.tables.cleaning import without_missing
 from pairflip.tables.columns import select, visible_names
 from pairflip.tables.errors import TableError, refuse_damaged, shown_path

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines.cuda.device import SLICE_NS, free_bytes, gone_is_refused, why_unavailable
 from pairflip.moments import Form
+from pairflip.supports import distinct_supports
 
 Columns = NDArray[np.int64]
 

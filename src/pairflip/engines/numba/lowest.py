@@ -14,7 +14,7 @@ import numpy as np
 from pairflip.engines.base import EQUAL, INFLATION, NOTHING
 from pairflip.engines.numba.compile import apart, entry, template
 from pairflip.engines.numba.orthogonal import beside, build, set_rests
-from pairflip.limits import NOWHERE
+from pairflip.rules import NOWHERE
 
 NOTHING_COMES = np.int64(0)
 

@@ -14,7 +14,7 @@ from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rou
 from pairflip.engines.numba.table import STATE, form_of, new_table
 from pairflip.least_squares import Floats
 from pairflip.moments import Form, TrainingForm
-from pairflip.seating import seated
+from pairflip.rules import packed
 
 Support = NDArray[np.int64]
 GoOn = Callable[[int], None]
@@ -137,7 +137,7 @@ class Searcher:
         """
         if self._form.ruled:
             n = self.form.n_columns
-            found = seated(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+            found = packed(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
             if found is not None and np.isfinite(self.form.energy(found)):
                 return found
         return self.form.narrow(k)
