@@ -18,16 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energy, qr_several
 from pairflip.rules import Rules, no_rules
-
-if TYPE_CHECKING:
-    pass
 
 Ints = NDArray[np.int64]
 TRUSTED = 0.05
@@ -199,9 +195,9 @@ class Form:
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N), formed at first use."""
-        gram: Floats = self.columns @ self.columns.T
-        np.fill_diagonal(gram, self.diagonal)
-        return gram
+        G: Floats = self.columns @ self.columns.T
+        np.fill_diagonal(G, self.diagonal)
+        return G
 
     @cached_property
     def few_rows(self) -> tuple[Floats, Floats]:
@@ -363,21 +359,21 @@ class TrainingForm(Form):
         n, single = self.n_columns, self.rows.size == 1
         left = self._left_out() if self._moments is None else np.empty((0, n))
         if self._moments is None:
-            gram: Floats = np.empty((n, n)) if single else left.T @ left
+            G: Floats = np.empty((n, n)) if single else left.T @ left
         else:
-            gram = self._moments * (self.unit[:, None] * self.unit)
+            G = self._moments * (self.unit[:, None] * self.unit)
         step = max(1, _BLOCK_BYTES // (8 * n))
         scaled, dropped = np.empty((step, n)), np.empty((step, n))
         for first in range(0, n, step):  # in blocks, so that no second matrix is needed
             part = slice(first, min(first + step, n))
-            there, here = gram[part], scaled[: part.stop - first]
+            there, here = G[part], scaled[: part.stop - first]
             # d_i d_j first: then the matrix is symmetric to the last bit
             np.multiply(self.unit[part, None], self.unit, out=here)
             here *= self.base.matrix[part]
             without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
             np.subtract(here, without, out=there)
-        np.fill_diagonal(gram, self.diagonal)
-        return gram
+        np.fill_diagonal(G, self.diagonal)
+        return G
 
     def row(self, j: int) -> Floats:
         """Row j of G (N,), without forming the matrix."""

@@ -91,7 +91,7 @@ class SubsetProblem:
         Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
     wide : bool
         Whether X was kept as it is.
-    gram : Form
+    form : Form
         The quadratic form of all rows, which engines walk on.
     candidates, scale : (n,)
         Columns of X that can be chosen, and the norms by which they were divided.

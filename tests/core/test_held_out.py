@@ -176,10 +176,10 @@ def test_the_form_of_training_rows_has_their_inner_products(rows: list[int], rid
 
 def test_forward_selection_of_many_targets_is_that_of_each() -> None:
     rng = np.random.default_rng(4)
-    gram = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).form
-    targets = np.stack([rng.permutation(gram.target) for _ in range(5)])
-    b, yy = gram.products(targets), np.einsum("tm,tm->t", targets, targets)
-    together, apart = facts._paths(gram, b, yy, 6), facts._paths_by_rows(gram, b, yy, 6)
+    form = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).form
+    targets = np.stack([rng.permutation(form.target) for _ in range(5)])
+    b, yy = form.products(targets), np.einsum("tm,tm->t", targets, targets)
+    together, apart = facts._paths(form, b, yy, 6), facts._paths_by_rows(form, b, yy, 6)
     np.testing.assert_allclose(together, apart, rtol=1e-10, atol=1e-12)
 
 

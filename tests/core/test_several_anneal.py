@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pairflip import Schedule, SubsetProblem, SubsetRegressor, SubsetRegressorCV, anneal, best_subset, select_size
-from pairflip.engines.base import Descent, RankTooSmall
-from pairflip.engines.first_support import first_order
+from pairflip.engines.base import Descent, RankTooSmall, first_order
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.moments import Form

@@ -48,7 +48,7 @@ def _installation() -> dict[str, Any]:
     import platform
 
     import pairflip
-    from pairflip.engines.choice import auto_rule
+    from pairflip.engines import auto_rule
 
     device, why_not = gpu()
     return {

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.moments import Form
+from pairflip.philox import philox4x32, start_order
+from pairflip.rules import packed
 from pairflip.text import one_line
 
 Tick = Callable[[int], None]
@@ -149,7 +151,7 @@ def undefined(form: Form, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(form: Form, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    n_rows, targets = 0 if form.dense else form.n_rows, int(getattr(form, "target_scale", np.zeros(1)).size)
+    n_rows, targets = 0 if form.dense else form.n_rows, len(form.B)
     return 20.0 + 1.5 * k + k * (k + targets - 1) / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
@@ -222,3 +224,36 @@ class RankTooSmall(ValueError):
 
     def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int, str]]:
         return RankTooSmall, (self.k, self.rank, self.what)
+
+
+START_ORDERS = 32
+"""Random orders that are tried where rules keep columns apart: the first k that fit may leave no room for another."""
+_ORDER_WORD = 0x72756C65
+
+
+def first_order(
+    form: Form, k: int, key: NDArray[np.uint32], energy: Callable[[NDArray[np.int64]], float] | None = None
+) -> NDArray[np.int64]:
+    """An order (N,) of all columns whose first k are a support: the first that stay independent, in random order.
+
+    Rules (`Form.rules`) count as well. A column that needs another may come before it, so that those passed over
+    are asked again while some enter; where too few do, another order is tried, and in the end one that looks ahead.
+    """
+    energy, rules, most = form.energy if energy is None else energy, form.rules, 0
+    for attempt in range(START_ORDERS if rules.any else 1):
+        order_key = philox4x32(np.array([attempt, 0, 0, _ORDER_WORD]), key)[:2] if attempt else key
+        ones, zeros, before = list[int](), start_order(order_key, form.n_columns).tolist(), -1
+        while before < len(ones) < k and (rules.any or before < 0):
+            before, order, zeros = len(ones), zeros, []
+            for column in order:
+                if len(ones) < k and np.isfinite(energy(np.array([*ones, column]))):
+                    ones.append(column)
+                else:
+                    zeros.append(column)
+        if len(ones) == k:
+            return np.array(ones + zeros)
+        most = max(most, len(ones))
+    support = packed(rules, k, start_order(key, form.n_columns)) if rules.any else None
+    if support is None or not np.isfinite(energy(support)):
+        raise RankTooSmall(k, most, form.what)
+    return np.concatenate([support, np.setdiff1d(np.arange(form.n_columns), support)])

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, first_order, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
-from pairflip.engines.first_support import first_order
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import flip_draws

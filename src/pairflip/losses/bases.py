@@ -120,10 +120,10 @@ class UnitForm(Form):
     @cached_property
     def matrix(self) -> Floats:
         """G (D, D) of the bases, formed at first use: identity blocks for units."""
-        gram: Floats = self.columns @ self.columns.T
+        G: Floats = self.columns @ self.columns.T
         for a, b in pairwise(self.start):
-            gram[a:b, a:b] = np.eye(b - a)
-        return gram
+            G[a:b, a:b] = np.eye(b - a)
+        return G
 
 
 class Basis(NamedTuple):

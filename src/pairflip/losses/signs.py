@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, factor, qr_energy
 from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic
-from pairflip.losses.fold_by_fold import FoldByFold
+from pairflip.losses.held_out import FoldByFold
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import Form
 from pairflip.rules import Limits
@@ -212,10 +212,6 @@ class SignedError(SquaredError):
         coef[at, 0] = np.where(x * signs < 0, 0.0, x / found.scale)
         always_coef, intercept, _ = constants(problem, kept, support, coef, found)
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], 0.5 * float(left @ left)), None
-
-    def expected(self, y: Floats, eta: Floats, baseline: None) -> Floats:
-        """The linear predictor itself."""
-        return eta
 
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Which columns have no weight because of their sign."""

@@ -28,7 +28,7 @@ _LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digi
 _ORDINARY = 2.0**500  # powers of two beyond which squares and sums might overflow
 
 
-class WideGram(Form):
+class WideForm(Form):
     """A `Form` that computes columns and rows of G from the table when they are asked for.
 
     Parameters

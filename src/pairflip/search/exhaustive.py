@@ -136,7 +136,7 @@ class Columns(NamedTuple):
 
 def columns_of(form: Form) -> Columns:
     """The columns of a form on few rows that carry all inner products."""
-    from pairflip.engines.numba.orthogonal import Exact
+    from pairflip.engines.numba.lowest import Exact
 
     vectors, targets = form.few_rows
     root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
@@ -225,8 +225,7 @@ class Rooms:
     def piece(self) -> Iterator[tuple[Any, ...]]:
         """(exact, basis, chosen, levels, kept) for a piece of work; what it found is taken at the end."""
         from pairflip.engines.numba.enumeration import new_levels
-        from pairflip.engines.numba.lowest import new_kept
-        from pairflip.engines.numba.orthogonal import new_basis
+        from pairflip.engines.numba.lowest import new_basis, new_kept
 
         own, k, exact = self._own, self.asked.k, self.exact
         if not hasattr(own, "room"):

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.engines import get_engine
+from pairflip.engines import failure_note, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, reaches
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import failure_note
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
 from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import failure_note, failures_of
 from pairflip.jobs import threads_beside_a_device
 from pairflip.moments import Form
 from pairflip.selection.tasks import ALL_ROWS, Job, Task, Tasks, Work, batches

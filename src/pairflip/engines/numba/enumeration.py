@@ -28,8 +28,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import apart, entry
-from pairflip.engines.numba.lowest import judge, keeps_rules, reach_of
-from pairflip.engines.numba.orthogonal import Exact, beside, build, most_columns, set_rests
+from pairflip.engines.numba.lowest import Exact, beside, build, judge, keeps_rules, most_columns, reach_of, set_rests
 from pairflip.least_squares import SINGULAR
 
 ROUNDING = 32.0 * EPSILON

@@ -26,7 +26,7 @@ _ROW_NS = 0.35  # for one number of one row of a table, fitted once
 _UNSURE = 1e-8  # of y'y: minima this close to the lowest are compared by QR
 
 
-class GramRows:
+class MatrixRows:
     """Rows of G by column: computed when they are asked for, and kept while there is room."""
 
     def __init__(self, form: Form, least: int) -> None:
@@ -88,7 +88,7 @@ class Searcher:
             self._G = form.base.matrix
             self._form = self._form._replace(left=np.vstack([form.unit, form.left_out]))
         else:
-            self._G = form.matrix if form.dense else GramRows(form, largest)
+            self._G = form.matrix if form.dense else MatrixRows(form, largest)
         scope = {} if form.dense else in_python()
         self._walk_path = scope.get("walk_path", walk_path)
         self._walk_rounds = scope.get("walk_rounds", walk_rounds)
@@ -170,7 +170,7 @@ class Searcher:
     def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
         least, most = descent.columns(k)
         target = np.full(k, -1) if start is None else np.array(start, dtype=np.int64)
-        if isinstance(self._G, GramRows) and start is not None:
+        if isinstance(self._G, MatrixRows) and start is not None:
             self._G.fetch(start.tolist())
         return Rounds(
             np.array(key), least, most, np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),

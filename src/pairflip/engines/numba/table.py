@@ -74,15 +74,15 @@ def plain_form(B: Any, yy: float) -> KernelForm:
     return KernelForm(B, yy, np.stack([np.ones(n), np.zeros(n)]), free, 0.0, np.zeros((0, 2), np.int64), False)
 
 
-def form_of(gram: Form) -> KernelForm:
+def form_of(form: Form) -> KernelForm:
     """A problem as the moves see it."""
-    targets, rules, n = gram.B, gram.rules, gram.n_columns
+    targets, rules, n = form.B, form.rules, form.n_columns
     if not rules.any:
-        return plain_form(targets, gram.yy)
+        return plain_form(targets, form.yy)
     left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))
     marks = np.stack([rules.group.astype(float), rules.position])
-    return KernelForm(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
+    return KernelForm(targets, form.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
 
 
 def new_table(largest: int, n_columns: int, targets: int) -> Table:

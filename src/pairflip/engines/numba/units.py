@@ -28,7 +28,6 @@ from pairflip.engines.numba.table import (
     SLOTS,
     STATE,
     SUPPORT,
-    KernelForm,
     S,
     Table,
     block_gain,
@@ -50,10 +49,9 @@ class UnitsForm(NamedTuple):
     clash: Any
 
 
-def form_of(gram: Form) -> UnitsForm:
+def form_of(form: Form) -> UnitsForm:
     """A problem of units as the moves see it; conflicts of all kinds are in `clash`."""
-    form: KernelForm = table.form_of(gram)
-    return UnitsForm(*form, gram.start, gram.rules.clash)
+    return UnitsForm(*table.form_of(form), form.start, form.rules.clash)
 
 
 def new_table(form: UnitsForm, largest: int) -> Table:
