@@ -60,40 +60,18 @@ def largest_values(X: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True)
 class Projected:
-    """Columns and target after what is always in the model was projected out.
+    """Columns and target after what is always in the model was projected out."""
 
-    Attributes
-    ----------
-    columns : (n, M)
-        Candidate j as contiguous row j; with its ridge term it has norm 1.
-    targets : (M, q)
-        The projected targets; exactly zero where nothing of one is left.
-    candidates : (n,)
-        Which columns of the table they are: those of which something remains.
-    scale : (n,)
-        What each was divided by, in the units of the table.
-    penalty : (n,)
-        Ridge term of each scaled column.
-    forced : (M, f)
-        The columns that were projected out, divided by their powers of two, rows times the root of their weights.
-    means, target_means : (N,), (q,)
-        What was subtracted first.
-    basis : (M, rank)
-        Orthonormal basis of the forced columns.
-    powers : (N,)
-        The powers of two that columns were divided by before anything was squared.
-    """
-
-    columns: Floats
-    targets: Floats
-    candidates: NDArray[np.int64]
-    scale: Floats
-    penalty: Floats
-    forced: Floats
-    means: Floats
-    target_means: Floats
-    basis: Floats
-    powers: Floats
+    columns: Floats  # (n, M): candidate j as contiguous row j; with its ridge term it has norm 1
+    targets: Floats  # (M, q): exactly zero where nothing of one is left
+    candidates: NDArray[np.int64]  # (n,): columns of the table of which something remains
+    scale: Floats  # (n,): what each was divided by, in the units of the table
+    penalty: Floats  # (n,): ridge term of each scaled column
+    forced: Floats  # (M, f): what was projected out, divided by powers of two, rows times the root of their weights
+    means: Floats  # (N,): what was subtracted first
+    target_means: Floats  # (q,)
+    basis: Floats  # (M, rank): orthonormal basis of the forced columns
+    powers: Floats  # (N,): powers of two that columns were divided by before anything was squared
 
 
 def powers_of_two(X: NDArray[Any]) -> Floats:
@@ -127,15 +105,12 @@ def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Centred:
-    """Columns (n, M) divided by `powers` (n,), less `means` (n,) (of the divided column), rows times root of weights.
+    """Columns divided by powers of two, less their means."""
 
-    `raw` (n,) are the weighted sums of squares before the means were subtracted.
-    """
-
-    columns: Floats
-    powers: Floats
-    means: Floats
-    raw: Floats
+    columns: Floats  # (n, M): rows times the root of their weights
+    powers: Floats  # (n,)
+    means: Floats  # (n,) of the divided columns
+    raw: Floats  # (n,): weighted sums of squares before the means were subtracted
 
 
 def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:

@@ -11,6 +11,7 @@ squares (Lawson & Hanson 1974, as SciPy has it) after the free columns were swep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +93,9 @@ class SignedForm(Form):
         """Some columns (n, M)."""
         return self.form.columns_of(which)
 
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,)."""
-        return self.form.row(j)
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.form.write_rows(which, out)
 
     def carrying(self, support: Ints) -> NDArray[np.bool_]:
         """Which columns (k,) of a support carry its fit; free ones always count as such."""
