@@ -123,17 +123,7 @@ class ReferenceEngine:
 
 
 class LiteralWalkers:
-    """Chains that make so many flips in each round, at whatever temperature they are told.
-
-    Parameters
-    ----------
-    engine, form, k
-        Who decides, the problem, and the number of columns.
-    keys : (R, 2)
-        One for each walker.
-    flips : int
-        In each round.
-    """
+    """Chains with these keys (R, 2) that make so many flips in each round, at whatever temperature they are told."""
 
     def __init__(self, engine: ReferenceEngine, form: Form, k: int, keys: NDArray[np.uint32], flips: int) -> None:
         self._engine, self._form, self._k, self._keys, self._flips = engine, form, k, keys, flips

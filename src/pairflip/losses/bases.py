@@ -31,16 +31,8 @@ _LOOKS = 2000
 class UnitForm(Form):
     """Units of a table on some rows; positions in a support are those of units.
 
-    Attributes
-    ----------
-    working : Form
-        The columns as they are.
-    bases : U units
-        Their columns on these rows.
-    candidates : (U,)
-        The first column of each.
-    start : (U + 1,)
-        Where the basis of each unit begins among all `columns` (D, M) of the bases.
+    `candidates` (U,) are the first columns of units, `bases` their columns on these rows; the basis of each begins at
+    `start` (U + 1,) among all `columns` (D, M).
     """
 
     what = "groups"

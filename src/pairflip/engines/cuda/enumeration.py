@@ -132,20 +132,9 @@ def _kernel(k: int, nodes: int, spans: int, threads: int, far: bool) -> Any:
 
 
 class Enumeration:
-    """All supports of k columns of one problem, a launch at a time.
+    """All supports of k columns of one problem, a launch of at most `slice_ns` at a time.
 
-    Parameters
-    ----------
-    form
-        The problem.
-    k
-        Size of a support.
-    error
-        By how much elements of G may be off.
-    capacity
-        Supports that may be handed over at a time.
-    slice_ns
-        How long one launch may last.
+    Elements of G may be off by `error`; up to `capacity` supports may be handed over at a time.
     """
 
     def __init__(self, form: Form, k: int, error: float, capacity: int = CAPACITY, slice_ns: int = SLICE_NS) -> None:

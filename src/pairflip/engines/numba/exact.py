@@ -61,6 +61,7 @@ def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most
     removing a slot costs. With `signs` (N,), a column whose coefficient would have the wrong sign lowers nothing.
     """
     gain, closed, q = table.values[GAIN], table.columns[CLOSED], len(form.B)
+    # A short list that insertion keeps in order: sorting all moves would be wasted on a few.
     for t in range(most.size):
         slots[t], most[t] = -1, -np.inf
     for i in range(first, last):
@@ -74,6 +75,7 @@ def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most
         if i < k:
             gain[own] = -1.0
             close(form, table, own, LEAVES)
+        # The table ranks free coefficients; the sign of r is that of the coefficient a column would get.
         for l in range(signs.size):
             r = table.A[0, l]
             if i < k:

@@ -183,6 +183,7 @@ def reach_of(kept, yy):
 @template
 def keep(kept, support, doubled, yy):
     """Count a support, and keep it if it is among the lowest."""
+    # Counted even if not kept: how many supports reach a level is part of the answer.
     for level in range(kept.levels.size):
         kept.counts[level] += doubled <= kept.levels[level]
     lowest, at, room = kept.lowest, kept.lowest.size, True
@@ -193,6 +194,7 @@ def keep(kept, support, doubled, yy):
         at -= 1
     if worth and at < lowest.size:
         lowest[at] = doubled
+    # Full: what is no longer among the lowest leaves at once, so that this happens seldom.
     if worth and kept.n[0] == kept.doubled.size:
         limit, left = limit_of(kept, yy), 0
         for m in range(kept.n[0]):
@@ -247,6 +249,7 @@ def judge(exact, basis, chosen, kept, last, yy):
             some = some or seen[u] > 0
     if not some:
         return
+    # The basis of k - 1 units serves every last unit, and is kept from call to call as far as it stays the same.
     first = build(exact, basis, chosen, k - 1)
     if not basis.inflated[first, K] < INFLATION:
         return
