@@ -89,6 +89,9 @@ def test_errors_energies_and_coefficients_are_those_of_literal_refits() -> None:
         for f in rng.choice(len(folds), 3, replace=False).tolist():
             rows = folds.rows[f]
             form = problem.held_out(folds.left_out[f])
+            train = np.delete(np.arange(problem.n_rows), folds.left_out[f])
+            means = np.average(problem.targets[train], axis=0, weights=problem.sample_weight[train])
+            np.testing.assert_allclose(judge.means[f], means, atol=1e-9 * np.abs(problem.targets).max())  # type: ignore[attr-defined]
             for c in range(2):
                 expected, support = refit(problem, rows, supports[f, c]), supports[f, c]
                 told = residuals[c].reshape(-1, q)[folds.places[f]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,12 @@ def test_free_coefficients_are_ordinary_ones() -> None:
     assert mixed.energy([2, 4]) == ordinary.energy([2, 4])
     assert mixed.energy([0, 4]) >= ordinary.energy([0, 4])
     assert "limits=['positive']" in repr(mixed)
+
+
+def test_energies_of_the_search_are_the_exact_ones() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 7)) + rng.normal(size=(30, 1))
+    form = SubsetProblem(X, X @ rng.normal(size=7) + rng.normal(size=30), positive=[1, -1, 0, 1, -1, 1, 0]).form
+    supports = np.array(list(combinations(range(7), 3)))
+    exact = [form.energy(support) for support in supports]
+    np.testing.assert_allclose(form.fit_many(supports).energies, exact, rtol=1e-9)  # type: ignore[attr-defined]
