@@ -137,7 +137,7 @@ engines/numba/table.py: core/test_enumeration.py -k '1 and rules and groups and 
 engines/numba/search.py: core/test_descents.py
 -         if slot >= 0:\n
 +         if slot > 0:\n
-engines/numba/units.py: core/test_enumeration.py -k '0-groups]'
+engines/numba/units.py: losses/test_groups.py -k gains
 - band[l] += f * W[l] * W[l - b]
 + band[l] -= f * W[l] * W[l - b]
 engines/numba/exact.py: core/test_enumeration.py -k 'logistic and none'

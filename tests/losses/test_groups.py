@@ -12,6 +12,8 @@ import pytest
 from _groups import people
 from pairflip import Schedule, SubsetProblem, best_subset, select_size
 from pairflip.engines import RankTooSmall, Refused, WalkPlan, get_engine
+from pairflip.engines.numba import units
+from pairflip.engines.numba.table import GAIN
 from pairflip.selection.coefficients import standard_errors
 
 
@@ -121,3 +123,16 @@ def test_windows_of_real_tables(shared_data: Path, name: str, wide: int, k: int)
     problem = SubsetProblem(X, table[target], groups=groups)
     lowest = min(problem.form.energy(np.array(own)) for own in combinations(range(problem.form.n_columns), k))
     assert best_subset(problem, k, effort="quick").best_energy == pytest.approx(lowest, rel=1e-9)
+
+
+def test_gains_of_units_are_differences_of_energies() -> None:
+    X, y, _, groups = people()
+    form = SubsetProblem(X, y, groups=groups).form
+    kernel_form = units.form_of(form)
+    table = units.new_table(kernel_form, 3)
+    units.empty(kernel_form, table)
+    units.add_unit(form.matrix, kernel_form, table, 0, 1)
+    units.best_addition(kernel_form, table, 1, np.ones(form.n_columns, np.uint8))
+    for u in (0, 2, 3, 4, 5):
+        lower = form.energy(np.array([1])) - form.energy(np.array(sorted([1, u])))
+        assert 0.5 * table.values[GAIN, u] == pytest.approx(lower, rel=1e-9)
