@@ -75,21 +75,6 @@ class GroupCase:
         rank = int(np.linalg.matrix_rank(design / np.where(norms > 1e-9, norms, 1.0), tol=1e-3))
         return LiteralFit(columns, coef, always, pseudo @ (Y - X @ coef), *middle, scale, energy, rank)
 
-    def literal(self, columns: Any) -> float:
-        """E of some columns, dependent or not, by lstsq on the rows."""
-        weight = np.asarray(self.given.get("sample_weight", np.ones(len(self.y))), dtype=float)
-        root, forced, X, y = np.sqrt(weight), self.X[:, self.given.get("always", [])], self.X, self.y
-        if self.given["center"] is not None:
-            X, forced, y = (A - np.average(A, axis=0, weights=weight) for A in (X, forced, y))
-        ridge = np.zeros((len(columns), len(columns) + forced.shape[1]))
-        ridge[:, : len(columns)] = np.sqrt(self.given.get("ridge", 0.0)) * np.eye(len(columns))
-        A = np.vstack([np.hstack([X[:, columns], forced]) * root[:, None], ridge])
-        t = np.concatenate([y * root, np.zeros(len(columns))])
-        norms = np.linalg.norm(A, axis=0)
-        norms[norms < 1e-12] = 1.0
-        x = np.linalg.lstsq(A / norms, t, rcond=1e-9)[0]
-        return 0.5 * float(np.sum((t - A / norms @ x) ** 2))
-
 
 def group_case(seed: int) -> GroupCase:
     """Up to ten groups of one to four columns: correlated, dependent within and between groups, weights, ridge."""
@@ -144,6 +129,24 @@ def combined_case(seed: int) -> GroupCase:
     return GroupCase(X, y, given, shrinkage)
 
 
+def likelihood_target(loss: str, eta: Any, rng: np.random.Generator) -> Any:
+    """Classes, counts or survival times that depend on eta; every kind of row is among the first ones."""
+    m = len(eta)
+    if loss == "logistic":
+        y = rng.random(m) < 1 / (1 + np.exp(-2.0 * eta))
+        y[:4] = 0, 1, 0, 1
+        return y
+    if loss == "poisson":
+        return rng.poisson(np.exp(np.clip(eta, -3, 2)))
+    if loss == "multinomial":
+        codes = np.digitize(eta + 0.4 * rng.normal(size=m), [-0.5, 0.5])
+        codes[:6] = 0, 1, 2, 0, 1, 2
+        return codes
+    times = np.column_stack([np.ceil(8 * rng.exponential(np.exp(-np.clip(eta, -3, 3)))), rng.random(m) < 0.7])
+    times[:4] = [[1, 1], [50, 0], [1, 1], [50, 0]]
+    return times
+
+
 def likelihood_case(loss: str, seed: int) -> GroupCase:
     """As `combined_case`, with classes, counts or survival times for a target."""
     case, rng = combined_case(seed), np.random.default_rng(2000 + seed)
@@ -151,20 +154,9 @@ def likelihood_case(loss: str, seed: int) -> GroupCase:
     given["center"] = None if given["center"] is None and loss != "cox" else "fold"
     given.pop("ridge", None)
     eta = np.reshape(case.y, (m, -1))[:, 0]
-    eta = (eta - np.median(eta)) / eta.std()
-    y: Any
-    if loss == "logistic":
-        y = rng.random(m) < 1 / (1 + np.exp(-2.0 * eta))
-        y[:4] = 0, 1, 0, 1
-    elif loss == "poisson":
-        y = rng.poisson(np.exp(np.clip(eta, -3, 2)))
+    y = likelihood_target(loss, (eta - np.median(eta)) / eta.std(), rng)
+    if loss == "poisson":
         given["offset"] = 0.3 * rng.normal(size=m) if seed % 3 == 0 else None
-    elif loss == "multinomial":
-        y = np.digitize(eta + 0.4 * rng.normal(size=m), [-0.5, 0.5])
-        y[:6] = 0, 1, 2, 0, 1, 2
-    else:
-        y = np.column_stack([np.ceil(8 * rng.exponential(np.exp(-np.clip(eta, -3, 3)))), rng.random(m) < 0.7])
-        y[:4] = [[1, 1], [50, 0], [1, 1], [50, 0]]
     if "sample_weight" in given:
         given["sample_weight"][:6] = 1
     return GroupCase(case.X, y, given, case.shrinkage)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pairflip import SubsetProblem
-from pairflip.least_squares import SINGULAR
 
 KINDS = ("groups", "bands", "hierarchy")
 
@@ -64,28 +63,7 @@ def problem_of(case: dict[str, Any], **more: Any) -> SubsetProblem:
     )
 
 
-def energy(case: dict[str, Any], support: Any) -> float:
-    """E(S) by lstsq on the rows; infinite where a column depends on the others."""
-    root = np.sqrt(case["weights"])[:, None]
-    Z = np.hstack([np.ones((len(root), 1)), case["X"][:, case["always"]]]) * root
-
-    def beside(A: Any) -> Any:
-        return A - Z @ np.linalg.lstsq(Z, A, rcond=None)[0]
-
-    A, t = beside(case["X"][:, list(support)] * root), beside(case["y"][:, None] * root)
-    A = A / np.linalg.norm(A, axis=0)
-    singular = np.linalg.svd(A, compute_uv=False)
-    if singular[-1] < 1e-8 or np.max(np.diag(np.linalg.inv(A.T @ A))) > 1.0 / SINGULAR:
-        return float("inf")
-    return 0.5 * float(((t - A @ np.linalg.lstsq(A, t, rcond=None)[0]) ** 2).sum())
-
-
 def admissible(case: dict[str, Any], k: int) -> list[tuple[int, ...]]:
     """All supports of k columns that keep the limits."""
     free = [j for j in range(case["X"].shape[1]) if j not in case["always"]]
     return [S for S in combinations(free, k) if keeps(case["limits"], S)]
-
-
-def lowest(case: dict[str, Any], k: int) -> float:
-    """The lowest energy of all supports of k columns that keep the limits; infinite where there is none."""
-    return min((energy(case, S) for S in admissible(case, k)), default=float("inf"))

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config, items):
     for mark, reason in RELUCTANT.items():
         if not config.getoption(f"--{mark}"):
             for item in items:
-                if mark in item.keywords:
+                if item.get_closest_marker(mark):
                     item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.blocks import column_blocks, row_blocks
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks, row_blocks
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -41,8 +41,8 @@ class NumberedNames(Sequence[str]):
     @overload
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
-        found = self._all[at]
-        return f"x{found}" if isinstance(found, int) else [f"x{j}" for j in found]
+        numbers = self._all[at]
+        return f"x{numbers}" if isinstance(numbers, int) else [f"x{j}" for j in numbers]
 
 
 def as_table(
@@ -98,39 +98,35 @@ def as_table(
 
 
 def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
-    """Some columns of new rows as a checked array (M, U)."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        raw = X if hasattr(X, "shape") else np.asarray(X)
-        if len(raw.shape) == 2 and raw.shape[1] != len(names):
+    """Some columns of new rows as a checked array (M, U): those of a data frame by their names.
+
+    Where names are not unique, only a frame with all columns in their order will do.
+    """
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        given = [str(name) for name in X.columns]
+        place = {name: j for j, name in enumerate(given)}
+        missing = [j for j in used if names[j] not in place]
+        if missing:
+            some = "column" if len(missing) == 1 else "columns"
+            raise ValueError(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
+        at = used.tolist()
+        if given != list(names):
+            at, often, twice = [place[names[j]] for j in used], Counter(given), Counter(names)
+            same = next((names[j] for j in used if often[names[j]] > 1 or twice[names[j]] > 1), None)
+            if same is not None:
+                raise ValueError(f"several columns are called {same!r}; expected names that tell columns apart.")
+        part = X.iloc[:, at] if hasattr(X, "iloc") else X[:, at]
+    else:
+        part = X if hasattr(X, "shape") else np.asarray(X)
+        if len(part.shape) == 2 and part.shape[1] != len(names):
             raise ValueError(
-                f"X has {plural(raw.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
+                f"X has {plural(part.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
                 "same columns in the same order, or a data frame with their names."
             )
-        part = raw[:, used] if len(raw.shape) == 2 else raw
-    else:
-        part = _by_name(X, names, used, needs)
+        part = part[:, used] if len(part.shape) == 2 else part
     if used.size == 0:
         return np.zeros((part.shape[0], 0))
-    table, _ = as_table(part, [names[j] for j in used], least_rows=1)
-    return np.asarray(table, dtype=np.float64)
-
-
-def _by_name(frame: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Any:
-    """The used columns of a data frame; where names are not unique, only all columns in their order will do."""
-    here = [str(name) for name in frame.columns]
-    place = {name: j for j, name in enumerate(here)}
-    missing = [j for j in used if names[j] not in place]
-    if missing:
-        some = "column" if len(missing) == 1 else "columns"
-        raise ValueError(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
-    at = used.tolist()
-    if here != list(names):
-        often, twice = Counter(here), Counter(names)
-        for j in used:
-            if often[names[j]] > 1 or twice[names[j]] > 1:
-                raise ValueError(f"several columns are called {names[j]!r}; expected names that tell columns apart.")
-        at = [place[names[j]] for j in used]
-    return frame.iloc[:, at] if hasattr(frame, "iloc") else frame[:, at]
+    return np.asarray(as_table(part, [names[j] for j in used], least_rows=1)[0], dtype=np.float64)
 
 
 def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
@@ -138,14 +134,19 @@ def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
     if hasattr(X, "toarray"):
         return
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame: column by column, or numbers would become objects
-        names = [str(c) for c in X.columns] if names is None else names
-        bad = [j for j, dtype in enumerate(X.dtypes) if _is_date_type(dtype) or _has_date_objects(X, j, dtype)]
+        names, bad = [str(c) for c in X.columns] if names is None else names, []
+        for j, dtype in enumerate(X.dtypes):
+            # pandas has kinds as NumPy has, polars names such as Datetime(time_unit='us')
+            kind, name = getattr(dtype, "kind", "O"), str(dtype).partition("(")[0]
+            column = (X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]) if kind == "O" else ()
+            if kind in "mM" or name in _POLARS_DATES or _holds_dates(np.asarray(column)):
+                bad.append(j)
     else:
         raw = _as_array(X)
         if raw is None or raw.ndim != 2 or raw.dtype.kind not in "mMO":
             return
         bad = [j for j in range(raw.shape[1]) if _holds_dates(raw[:, j])]
-        names = [f"x{j}" for j in range(raw.shape[1])] if names is None else names
+        names = NumberedNames(raw.shape[1]) if names is None else names
     if bad:
         columns, them = ("column", "it") if len(bad) == 1 else ("columns", "them")
         raise ValueError(
@@ -168,17 +169,6 @@ def _as_array(values: Any) -> NDArray[Any] | None:
         return None
 
 
-def _is_date_type(dtype: Any) -> bool:
-    """Of pandas, which has kinds as NumPy has, or of polars, which has names such as ``Datetime(time_unit='us')``."""
-    return getattr(dtype, "kind", "") in ("m", "M") or str(dtype).partition("(")[0] in _POLARS_DATES
-
-
-def _has_date_objects(frame: Any, j: int, dtype: Any) -> bool:
-    if getattr(dtype, "kind", "O") != "O":
-        return False
-    return _holds_dates(np.asarray(frame.iloc[:, j] if hasattr(frame, "iloc") else frame[:, j]))
-
-
 def _holds_dates(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "O":
         return values.dtype.kind in "mM"
@@ -193,20 +183,24 @@ def _is_numeric(column: NDArray[Any]) -> bool:
     return True
 
 
-def as_target(y: ArrayLike, n_rows: int) -> Floats:
-    """Target y as a finite (M,) float64 array."""
+def _one_per_row(y: Any, n_rows: int, entry: str, expected: str) -> NDArray[Any]:
+    """The target as (M,) of any type but complex numbers and dates; `entry` is what a row has."""
     raw = np.asarray(y)
     if np.iscomplexobj(raw):
-        raise ValueError("Complex data not supported: y holds complex numbers; expected real ones.")
+        raise ValueError(f"Complex data not supported: y holds complex numbers; expected {expected}.")
     refuse_date_target(raw)
-    try:
-        target = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("y holds text or other non-numeric values; expected one number per row.") from None
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if target.shape != (n_rows,):
-        raise ValueError(f"y has shape {target.shape} but X has {n_rows} rows; expected one target value per row.")
+    raw = raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
+    if raw.shape != (n_rows,):
+        raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one {entry} per row.")
+    return raw
+
+
+def as_target(y: ArrayLike, n_rows: int) -> Floats:
+    """Target y as a finite (M,) float64 array."""
+    raw = _one_per_row(y, n_rows, "target value", "real ones")
+    if not _is_numeric(raw):
+        raise ValueError("y holds text or other non-numeric values; expected one number per row.")
+    target = np.asarray(raw, dtype=np.float64)
     bad = int((~np.isfinite(target)).sum())
     if bad:
         raise ValueError(
@@ -228,13 +222,13 @@ def as_targets(y: Any, n_rows: int) -> Floats:
     raw = np.asarray(y)
     if raw.shape[0] != n_rows:
         raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one row of targets per row of X.")
-    found = []
-    for name, column in zip(names, raw.T, strict=True):
+    targets = np.empty(raw.shape)
+    for t, name in enumerate(names):
         try:
-            found.append(as_target(column, n_rows))
+            targets[:, t] = as_target(raw[:, t], n_rows)
         except ValueError as error:
             raise ValueError(f"target {name!r}: {error}") from None
-    return np.column_stack(found)
+    return targets
 
 
 def names_of_targets(y: Any, given: Sequence[str] | None = None) -> list[str]:
@@ -256,14 +250,7 @@ MOST_CLASSES = 50
 
 def as_labels(y: Any, n_rows: int, loss: str) -> tuple[Floats, NDArray[Any]]:
     """Labels of any type as 0, 1, ... (M,), and the labels themselves, sorted: two for "logistic", otherwise more."""
-    raw = np.asarray(y)
-    if np.iscomplexobj(raw):
-        raise ValueError("Complex data not supported: y holds complex numbers; expected labels of classes.")
-    refuse_date_target(raw)
-    if raw.ndim == 2 and raw.shape[1] == 1:
-        raw = raw[:, 0]
-    if raw.shape != (n_rows,):
-        raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one label per row.")
+    raw = _one_per_row(y, n_rows, "label", "labels of classes")
     missing = raw != raw if raw.dtype.kind == "f" else np.zeros(n_rows, dtype=bool)
     if raw.dtype.kind == "O":
         missing = np.array([value is None or type(value).__name__ in _NO_VALUES or value != value for value in raw])
@@ -277,11 +264,11 @@ def as_labels(y: Any, n_rows: int, loss: str) -> tuple[Floats, NDArray[Any]]:
     least, most = (2, 2) if loss == "logistic" else (3, MOST_CLASSES)
     if not least <= classes.size <= most:
         shown = ", ".join(repr(label) for label in classes[:5].tolist()) + (", ..." if classes.size > 5 else "")
-        what = f"one class only ({shown})" if classes.size == 1 else f"{classes.size} different labels ({shown})"
+        count = f"one class only ({shown})" if classes.size == 1 else f"{classes.size} different labels ({shown})"
         expected = "two classes" if most == 2 else f"{least} to {most} classes"
         if 1 < classes.size <= MOST_CLASSES:
             expected += f" (loss={'multinomial' if most == 2 else 'logistic'!r} is for these)"
-        raise ValueError(f"y has {what} with loss={loss!r}; expected {expected}.")
+        raise ValueError(f"y has {count} with loss={loss!r}; expected {expected}.")
     return codes.reshape(-1).astype(np.float64), classes
 
 
@@ -307,16 +294,22 @@ def as_survival(y: Any, n_rows: int) -> Floats:
     return np.column_stack([time, event])
 
 
-def as_offset(offset: ArrayLike | None, n_rows: int) -> Floats | None:
-    """An offset as finite (M,) float64; None where none is given."""
-    if offset is None:
-        return None
-    raw = np.asarray(offset)
+def _row_numbers(values: ArrayLike, n_rows: int, name: str, expected: str, each: str) -> Floats:
+    """An argument that has a number for each row, as (M,) float64; one number stands for all rows."""
+    raw = np.asarray(values)
     if np.iscomplexobj(raw) or _holds_dates(raw.reshape(-1)) or not _is_numeric(raw):
-        raise ValueError("offset holds text, complex or other non-numeric values; expected one number per row.")
-    values = np.array(raw, dtype=np.float64)
-    if values.shape != (n_rows,):
-        raise ValueError(f"offset has shape {values.shape} but X has {n_rows} rows; expected one number per row.")
+        raise ValueError(f"{name} holds text, complex or other non-numeric values; expected {expected}.")
+    numbers = np.array(raw, dtype=np.float64)
+    if name == "sample_weight" and numbers.ndim == 0:
+        numbers = np.full(n_rows, float(numbers))
+    if numbers.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {numbers.shape} but X has {n_rows} rows; expected one {each} per row.")
+    return numbers
+
+
+def as_offset(offset: ArrayLike, n_rows: int) -> Floats:
+    """An offset as finite (M,) float64."""
+    values = _row_numbers(offset, n_rows, "offset", "one number per row", "number")
     if not np.isfinite(values).all() or np.abs(values).max() > 100.0:
         raise ValueError("offset has non-finite entries or entries beyond 100; expected logarithms, such as log(time).")
     return values
@@ -326,14 +319,7 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
     """Row weights as (M,) float64, all ones when not given."""
     if weights is None:
         return np.ones(n_rows)
-    raw = np.asarray(weights)
-    if np.iscomplexobj(raw) or _holds_dates(raw.reshape(-1)) or not _is_numeric(raw):
-        raise ValueError("sample_weight holds text, complex or other non-numeric values; expected numbers >= 0.")
-    w = np.asarray(raw, dtype=np.float64)
-    if w.ndim == 0:
-        w = np.full(n_rows, float(w))
-    if w.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {w.shape} but X has {n_rows} rows; expected one weight per row.")
+    w = _row_numbers(weights, n_rows, "sample_weight", "numbers >= 0", "weight")
     if not np.isfinite(w).all() or (w < 0).any():
         raise ValueError("sample_weight has negative or non-finite entries; expected finite numbers >= 0.")
     if np.count_nonzero(w) < 2:
@@ -359,23 +345,23 @@ def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats)
     return digest.hexdigest()
 
 
-def find_columns(wanted: Iterable[str | int], names: Sequence[str]) -> NDArray[np.int64]:
-    """Indices of columns given by name or by index."""
+def find_columns(wanted: Iterable[str | int], names: Sequence[str], giver: str = "always") -> NDArray[np.int64]:
+    """Indices of columns given by name or by index; `giver` is who names them, for sentences."""
     if isinstance(wanted, (str, int, np.integer)):
         wanted = [wanted]
-    found: list[int] = []
+    columns: list[int] = []
     for item in wanted:
         if isinstance(item, str):
             if item not in names:
                 raise ValueError(
-                    f"always names the column {item!r}, which X does not have; expected one of its columns."
+                    f"{giver} names the column {item!r}, which X does not have; expected one of its columns."
                 )
-            found.append(names.index(item))
+            columns.append(names.index(item))
             continue
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
-            raise TypeError(f"always names column {item!r}; expected names or indices of columns of X.")
+            raise TypeError(f"{giver} names column {item!r}; expected names or indices of columns of X.")
         if not 0 <= int(item) < len(names):
-            what = numbered("column", int(item), given=True)
-            raise ValueError(f"always names {what}, but X has column indices 0 to {len(names) - 1}.")
-        found.append(int(item))
-    return np.unique(np.asarray(found, dtype=np.int64))
+            column = numbered("column", int(item), given=True)
+            raise ValueError(f"{giver} names {column}, but X has column indices 0 to {len(names) - 1}.")
+        columns.append(int(item))
+    return np.unique(np.asarray(columns, dtype=np.int64))

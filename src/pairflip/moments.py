@@ -18,16 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energy, qr_several
-from pairflip.limits import Rules, no_rules
-
-if TYPE_CHECKING:
-    pass
+from pairflip.rules import Rules, no_rules
 
 Ints = NDArray[np.int64]
 TRUSTED = 0.05
@@ -41,45 +37,22 @@ _BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which 
 
 
 class Form:
-    r"""Unit-norm columns, targets, and their inner products: what engines search.
+    """Unit-norm columns, targets, and their inner products: what engines search."""
 
-    Attributes
-    ----------
-    columns : (N, M)
-        Column j of the projected, scaled table, as contiguous row j.
-    targets : (M, q)
-        The projected targets, each divided by its `target_scale`.
-    penalty : (N,)
-        Ridge term of each scaled column, part of the diagonal of G.
-    B, yy : (q, N), float
-        :math:`Y^T X` and :math:`\operatorname{tr} Y^T Y`.
-    diagonal : (N,)
-        Diagonal of G: columns have unit norm, so it is 1.
-    dense : bool
-        Whether the N x N matrix may be formed (it fits the memory budget).
-    candidates : (N,)
-        Which columns of the user's table these are; of units of several columns, the first one of each.
-    target_scale : (q,)
-        What each target was divided by.
-    rules : Rules
-        Which columns may be chosen together.
-    quadratic : bool
-        Whether these inner products are the whole truth; otherwise moves are ranked by a quadratic form at a fit.
-    working : Form
-        The quadratic form itself; another one where `energy` is not quadratic, or of the columns where units have
-        several.
-    what : str
-        What a support has: columns, or groups.
-    grouped : bool
-        Whether units of several columns enter and leave as a whole.
-    """
-
-    what = "columns"
-    grouped = False
-    quadratic = True
-    signs: NDArray[np.int8] | None = None
-    rules: Rules
-    trust = 1.0
+    columns: Floats  # (N, M): column j of the projected, scaled table, as contiguous row j
+    targets: Floats  # (M, q): the projected targets, each divided by its `target_scale` (q,)
+    penalty: Floats  # (N,): ridge term of each scaled column, part of the diagonal of G
+    B: Floats  # (q, N): Y'X
+    yy: float  # the trace of Y'Y
+    diagonal: Floats  # (N,) of G: columns have unit norm, so it is 1
+    dense: bool  # whether the N x N matrix may be formed (it fits the memory budget)
+    candidates: Ints  # (N,): columns of the user's table; of units of several columns, the first one of each
+    rules: Rules  # which columns may be chosen together
+    signs: NDArray[np.int8] | None = None  # (N,): 1, -1 or 0 where coefficients have given signs
+    quadratic = True  # whether inner products are the whole truth; otherwise moves are ranked by a form at a fit
+    grouped = False  # whether units of several columns enter and leave as a whole
+    what = "columns"  # what a support has: columns, or groups
+    trust = 1.0  # the smallest fraction of a column or target that is left: rounding is larger by its inverse
 
     def __init__(
         self,
@@ -96,11 +69,11 @@ class Form:
         self.columns = columns
         several = targets if targets.ndim == 2 else targets[:, None]
         self.target_scale: Floats = np.ones(several.shape[1]) if target_scale is None else target_scale
-        self.targets: Floats = several if target_scale is None else several / target_scale
+        self.targets = several if target_scale is None else several / target_scale
         self.penalty = penalty
-        self.B: Floats = np.ascontiguousarray(self.targets.T) @ columns.T
+        self.B = np.ascontiguousarray(self.targets.T) @ columns.T
         self.yy = float(np.vdot(self.targets, self.targets))
-        self.diagonal: Floats = np.ones(columns.shape[0])
+        self.diagonal = np.ones(columns.shape[0])
         self.dense = dense
         self.rules = no_rules(candidates.size) if rules is None else rules
 
@@ -199,9 +172,9 @@ class Form:
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N), formed at first use."""
-        gram: Floats = self.columns @ self.columns.T
-        np.fill_diagonal(gram, self.diagonal)
-        return gram
+        G: Floats = self.columns @ self.columns.T
+        np.fill_diagonal(G, self.diagonal)
+        return G
 
     @cached_property
     def few_rows(self) -> tuple[Floats, Floats]:
@@ -228,17 +201,17 @@ class Form:
         return np.ascontiguousarray(triangle[:, :n].T), np.ascontiguousarray(triangle[:, n:])
 
     def row(self, j: int) -> Floats:
-        """Row j of G (N,), without forming the matrix where that was not done yet."""
-        if "matrix" in self.__dict__:
-            return np.asarray(self.matrix[j])
-        row: Floats = self.columns @ self.columns[j]
-        row[j] = self.diagonal[j]
+        """Row j of G (N,)."""
+        row = np.empty(self.n_columns)
+        self.write_rows([j], [row])
         return row
 
     def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
-        """Rows of G into as many arrays (N,)."""
+        """Rows of G into as many arrays (N,), without forming the matrix where that was not done yet."""
+        formed = "matrix" in self.__dict__
         for j, row in zip(which, out, strict=True):
-            row[:] = self.row(j)
+            row[:] = self.matrix[j] if formed else self.columns @ self.columns[j]
+            row[j] = self.diagonal[j]
 
     def positions(self, support: Ints) -> Ints:
         """Positions among the candidates of columns of the table, all of which are candidates."""
@@ -257,10 +230,9 @@ class Form:
     def explained(self, support: Ints) -> Floats:
         """The fraction (q,) of each target, beside what is always in the model, that a support explains."""
         support = self.places(support)
-        found = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
-        total = np.einsum("mq,mq->q", self.targets, self.targets)
-        left = np.full(total.size, np.inf) if found is None else 2.0 * found[1]
-        return 1.0 - left / np.where(total > 0, total, 1.0)
+        fit = qr_several(self.columns_of(support).T, self.targets, self.penalty[support])
+        rest = np.full(self.squares.size, np.inf) if fit is None else 2.0 * fit[1]
+        return 1.0 - rest / np.where(self.squares > 0, self.squares, 1.0)
 
 
 class TrainingForm(Form):
@@ -271,27 +243,8 @@ class TrainingForm(Form):
 
     Columns have unit norm on the remaining rows, ridge terms included, so that nothing here depends on the rows left
     out, not even what counts as singular, except by rounding. Without rows to leave out it is `base` with a ridge.
-
-    Parameters
-    ----------
-    base : Form
-        The problem of all rows.
-    forced, basis : (M, f), (M, rank)
-        What is always in the model, and an orthonormal basis of it.
-    rows : (h,)
-        The rows left out.
-    ridge : float
-        :math:`\lambda`, in units of the squared norms of the columns.
-    weight : float or None
-        Sum of the weights of the remaining rows if each target is divided by its standard deviation there.
-
-    Attributes
-    ----------
-    unit : (N,)
-        d.
-    trust : float
-        The smallest fraction of a column's or target's sum of squares that is left after subtraction: rounding errors
-        are larger by its inverse.
+    `forced` (M, f) is always in the model, `basis` (M, rank) is an orthonormal basis of it. With `weight`, the sum of
+    the weights of the remaining rows, each target is divided by its standard deviation there.
     """
 
     def __init__(
@@ -317,15 +270,15 @@ class TrainingForm(Form):
         self._moments: Floats | None = None
         if base.dense and rows.size > base.n_columns:  # gathering so many rows twice would take longer
             self._moments = Z.T @ Z + U.T @ U
-        left = base.diagonal - np.einsum("hj,hj->j", Z, Z) - np.einsum("fj,fj->j", U, U)
+        rest = base.diagonal - np.einsum("hj,hj->j", Z, Z) - np.einsum("fj,fj->j", U, U)
         yy = np.maximum(base.squares - np.einsum("hq,hq->q", T, T) - np.einsum("fq,fq->q", V, V), 0.0)
         of_targets = yy / np.where(base.squares > 0, base.squares, 1.0)
         of_targets[base.squares == 0] = 1.0
-        self.trust = float(min(left.min(initial=1.0), shrink.min(initial=1.0), of_targets.min()))
-        left = np.maximum(left, 1e-300)
-        self.unit: Floats = 1.0 / np.sqrt(left * (1.0 + ridge))
-        self.penalty = (base.penalty / left + ridge) / (1.0 + ridge)
-        self.diagonal = np.ones(left.size)
+        self.trust = float(min(rest.min(initial=1.0), shrink.min(initial=1.0), of_targets.min()))
+        rest = np.maximum(rest, 1e-300)
+        self.unit: Floats = 1.0 / np.sqrt(rest * (1.0 + ridge))  # d
+        self.penalty = (base.penalty / rest + ridge) / (1.0 + ridge)
+        self.diagonal = np.ones(rest.size)
         self._relative = spread(yy, weight)
         self.target_scale = base.target_scale * self._relative
         self.yy = float(np.sum(yy / self._relative**2))
@@ -363,27 +316,21 @@ class TrainingForm(Form):
         n, single = self.n_columns, self.rows.size == 1
         left = self._left_out() if self._moments is None else np.empty((0, n))
         if self._moments is None:
-            gram: Floats = np.empty((n, n)) if single else left.T @ left
+            G: Floats = np.empty((n, n)) if single else left.T @ left
         else:
-            gram = self._moments * (self.unit[:, None] * self.unit)
+            G = self._moments * (self.unit[:, None] * self.unit)
         step = max(1, _BLOCK_BYTES // (8 * n))
         scaled, dropped = np.empty((step, n)), np.empty((step, n))
         for first in range(0, n, step):  # in blocks, so that no second matrix is needed
             part = slice(first, min(first + step, n))
-            there, here = gram[part], scaled[: part.stop - first]
+            there, here = G[part], scaled[: part.stop - first]
             # d_i d_j first: then the matrix is symmetric to the last bit
             np.multiply(self.unit[part, None], self.unit, out=here)
             here *= self.base.matrix[part]
             without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
             np.subtract(here, without, out=there)
-        np.fill_diagonal(gram, self.diagonal)
-        return gram
-
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,), without forming the matrix."""
-        row = np.empty(self.n_columns)
-        self.write_rows([j], [row])
-        return row
+        np.fill_diagonal(G, self.diagonal)
+        return G
 
     def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
         """Rows of G into as many arrays (N,)."""

@@ -69,8 +69,9 @@ def address_keys(seed: int, sizes: ArrayLike, folds: ArrayLike, chains: ArrayLik
     return philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))[:, :2].copy()
 
 
-def _blocks(key: ArrayLike, first: int, count: int, stream: int) -> NDArray[np.uint64]:
-    t = np.arange(first, first + count, dtype=np.uint64)
+def _blocks(key: ArrayLike, places: ArrayLike, stream: int) -> NDArray[np.uint64]:
+    """Four words for each of some places in a stream."""
+    t = np.asarray(places, dtype=np.uint64)
     zero = np.zeros_like(t)
     counter = np.stack([t & _MASK, t >> _HALF, zero + np.uint64(stream), zero], axis=-1)
     return philox4x32(counter, key).astype(np.uint64)
@@ -85,18 +86,13 @@ def flip_draws(
     key: ArrayLike, first: int, count: int, k: int, outside: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """What consecutive flips of a chain propose, and the uniform number that decides each of them."""
-    w = _blocks(key, first, count, STREAM_FLIPS)
+    w = _blocks(key, np.arange(first, first + count), STREAM_FLIPS)
     return _below(w[:, 0], k), _below(w[:, 1], outside), _uniform(w)
 
 
 def uniforms(key: ArrayLike, places: ArrayLike, stream: int) -> NDArray[np.float64]:
     """Uniform numbers in {1, ..., 2**53} / 2**53, one for each place in a stream."""
-    t = np.asarray(places, dtype=np.uint64)
-    zero = np.zeros_like(t)
-    words = philox4x32(np.stack([t & _MASK, t >> _HALF, zero + np.uint64(stream), zero], axis=-1), key).astype(
-        np.uint64
-    )
-    return _uniform(words)
+    return _uniform(_blocks(key, places, stream))
 
 
 def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -107,13 +103,13 @@ def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 def kick_words(key: ArrayLike, round_: int, part: int, place: int) -> NDArray[np.uint64]:
     """The four words of one place of one part of a round of kicks."""
-    return np.asarray(_blocks(key, (round_ << 32) + place, 1, STREAM_KICKS + part)[0])
+    return _blocks(key, (round_ << 32) + place, STREAM_KICKS + part)
 
 
 def start_order(key: ArrayLike, n_columns: int) -> NDArray[np.int64]:
     """Random order of all columns in which a chain picks its first support (Fisher-Yates)."""
     i = np.arange(n_columns, dtype=np.uint64)
-    target = np.arange(n_columns) + _below(_blocks(key, 0, n_columns, STREAM_START)[:, 0], np.uint64(n_columns) - i)
+    target = np.arange(n_columns) + _below(_blocks(key, i, STREAM_START)[:, 0], np.uint64(n_columns) - i)
     order = np.arange(n_columns)
     for here, there in enumerate(target):
         order[here], order[there] = order[there], order[here]

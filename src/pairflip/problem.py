@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
-from pairflip.limits import read_limits
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, limited
 from pairflip.losses.squares import check_shrinkage
-from pairflip.losses.units import Units
 from pairflip.moments import Form
-from pairflip.seating import largest
+from pairflip.rules import Units, largest_size, read_limits
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -93,7 +91,7 @@ class SubsetProblem:
         Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
     wide : bool
         Whether X was kept as it is.
-    gram : Form
+    form : Form
         The quadratic form of all rows, which engines walk on.
     candidates, scale : (n,)
         Columns of X that can be chosen, and the norms by which they were divided.
@@ -147,7 +145,7 @@ class SubsetProblem:
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         self.loss = as_loss(loss)
-        if offset is not None and not getattr(self.loss, "takes_offset", False):
+        if offset is not None and not self.loss.takes_offset:
             raise ValueError(f"offset is given with loss={self.loss.name!r}; expected it with loss='poisson' only.")
         self.ridge_given = ridge is not None
         if ridge is None:
@@ -166,7 +164,7 @@ class SubsetProblem:
         self.X = table
         self.wide = self.loss.quadratic and table.shape[1] >= from_here
         self.y, self.classes = self.loss.read_target(y, table.shape[0])
-        self.offset = as_offset(offset, table.shape[0])
+        self.offset = None if offset is None else as_offset(offset, table.shape[0])
         self.sample_weight = as_weights(sample_weight, table.shape[0])
         self.center = center
         self.ridge = float(ridge)
@@ -189,11 +187,6 @@ class SubsetProblem:
         return self.y if self.y.ndim == 2 else self.y[:, None]
 
     @property
-    def y_mean(self) -> float:
-        """What was subtracted from the (first) target."""
-        return float(self.target_means[0])
-
-    @property
     def n_rows(self) -> int:
         """M, the number of rows."""
         return int(self.X.shape[0])
@@ -213,8 +206,7 @@ class SubsetProblem:
     @cached_property
     def most_columns(self) -> int:
         """The most columns (or groups) that can be chosen: all, or as many of them as rules let stand together."""
-        n = self.form.n_columns
-        return largest(self.form.rules) if self.limits.ruled else n
+        return largest_size(self.form.rules) if self.limits.ruled else self.form.n_columns
 
     @property
     def has_proofs(self) -> bool:
@@ -239,18 +231,18 @@ class SubsetProblem:
         return int(self.X.shape[1])
 
     def __repr__(self) -> str:
-        shrunken = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
+        more = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
         if self.units is not None:
-            shrunken += f", {len(self.units.groups)} groups"
+            more += f", {len(self.units.groups)} groups"
         elif self.target_names:
-            shrunken += f", targets={self.target_names}"
+            more += f", targets={self.target_names}"
         elif self.limits.any:
-            shrunken += f", limits={self.limits.asked}"
+            more += f", limits={self.limits.asked}"
         elif not self.loss.quadratic:
-            shrunken += f", loss={self.loss.name!r}"
+            more += f", loss={self.loss.name!r}"
         return (
             f"SubsetProblem({self.n_rows} rows, {self.candidates.size} candidate columns of {self.n_columns}, "
-            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{shrunken})"
+            f"center={self.center!r}, always={[self.names[j] for j in self.always]}, ridge={self.ridge:g}{more})"
         )
 
     def held_out(self, rows: ArrayLike, anew: bool = False) -> Form:
@@ -302,8 +294,8 @@ class SubsetProblem:
 
     def columns_of(self, support: ArrayLike) -> NDArray[np.int64]:
         """The columns of a support that a search found: itself, or all varying columns of its units, sorted."""
-        found = np.asarray(support, dtype=np.int64)
-        return found if self.units is None else self.units.columns_of(found)
+        columns = np.asarray(support, dtype=np.int64)
+        return columns if self.units is None else self.units.columns_of(columns)
 
     def slots(self, support: ArrayLike) -> NDArray[np.int64]:
         """Positions among the candidates of the columns of `support` (any order, no repeats).
@@ -314,14 +306,14 @@ class SubsetProblem:
         if np.unique(given).size != given.size:
             raise ValueError(f"support {given.tolist()} names a column twice; expected distinct column indices.")
         at = np.searchsorted(self.candidates, given)
-        found = (at < self.candidates.size) & (self.candidates[np.minimum(at, self.candidates.size - 1)] == given)
-        if not found.all():
-            column = int(given[~found][0])
+        known = (at < self.candidates.size) & (self.candidates[np.minimum(at, self.candidates.size - 1)] == given)
+        if not known.all():
+            column = int(given[~known][0])
             why = "is out of range"
             if 0 <= column < self.n_columns:
                 why = "is always in the model" if column in self.always else "is constant"
-            what = numbered("column", column, given=True)
-            raise ValueError(f"{what} of the support {why}; expected indices of candidate columns.")
+            name = numbered("column", column, given=True)
+            raise ValueError(f"{name} of the support {why}; expected indices of candidate columns.")
         if self.units is None:
             return at
         units = self.units.units_of(given)
@@ -336,8 +328,7 @@ class SubsetProblem:
 
     def fit(self, support: ArrayLike) -> Fit:
         """Coefficients and energy of one support, computed from the columns of X (by QR, or by Newton's method)."""
-        chosen = np.sort(np.asarray(support, dtype=np.int64).ravel())
-        return self.loss.fit(self, chosen)
+        return self.loss.fit(self, np.sort(np.asarray(support, dtype=np.int64).ravel()))
 
     def energy(self, support: ArrayLike) -> float:
         r""":math:`E(S)`, recomputed from X; infinite for a singular support."""

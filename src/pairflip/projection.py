@@ -6,58 +6,72 @@ computed from all rows by subtraction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks, largest_values, row_slices
 from pairflip.least_squares import Floats, orthonormal_basis
 
+BYTES = 4 * 2**20
+"""Of a block in float64: small enough for the caches, large enough that Python's share does not count."""
 CONSTANT = 1e-12
 """A column whose norm after projection is below this fraction of its raw norm is rounding error."""
 _SMALLEST, _LARGEST = 1e-300, 1e305
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-140, 1e140
 
 
+def column_blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """All columns, as parts of neighbours."""
+    step = max(16, BYTES // (8 * max(n_rows, 1)))
+    return [slice(first, min(first + step, n_columns)) for first in range(0, n_columns, step)]
+
+
+def row_blocks(X: NDArray[Any]) -> Iterator[Floats]:
+    """The rows of X in order, as contiguous float64 parts."""
+    step = max(1, BYTES // (8 * max(X.shape[1], 1)))
+    if X.dtype == np.float64 and X.flags.c_contiguous:
+        step = max(1, X.shape[0])
+    for first in range(0, X.shape[0], step):
+        yield np.ascontiguousarray(X[first : first + step], dtype=np.float64)
+
+
+def row_slices(X: NDArray[Any]) -> list[slice]:
+    """All rows, as parts of neighbours."""
+    step = max(64, BYTES // (8 * max(X.shape[1], 1)))
+    return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
+
+
+def largest_values(X: NDArray[Any]) -> Floats:
+    """The largest absolute value (N,) of each column."""
+    largest = np.zeros(X.shape[1])
+    if X.flags.c_contiguous:
+        for part in row_slices(X):
+            np.maximum(largest, X[part].max(axis=0, initial=0.0), out=largest)
+            np.maximum(largest, -X[part].min(axis=0, initial=0.0), out=largest)
+        return largest
+    for part in column_blocks(*X.shape):
+        block = X[:, part]
+        largest[part] = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))
+    return largest
+
+
 @dataclass(frozen=True)
 class Projected:
-    """Columns and target after what is always in the model was projected out.
+    """Columns and target after what is always in the model was projected out."""
 
-    Attributes
-    ----------
-    columns : (n, M)
-        Candidate j as contiguous row j; with its ridge term it has norm 1.
-    targets : (M, q)
-        The projected targets; exactly zero where nothing of one is left.
-    candidates : (n,)
-        Which columns of the table they are: those of which something remains.
-    scale : (n,)
-        What each was divided by, in the units of the table.
-    penalty : (n,)
-        Ridge term of each scaled column.
-    forced : (M, f)
-        The columns that were projected out, divided by their powers of two, rows times the root of their weights.
-    means, target_means : (N,), (q,)
-        What was subtracted first.
-    basis : (M, rank)
-        Orthonormal basis of the forced columns.
-    powers : (N,)
-        The powers of two that columns were divided by before anything was squared.
-    """
-
-    columns: Floats
-    targets: Floats
-    candidates: NDArray[np.int64]
-    scale: Floats
-    penalty: Floats
-    forced: Floats
-    means: Floats
-    target_means: Floats
-    basis: Floats
-    powers: Floats
+    columns: Floats  # (n, M): candidate j as contiguous row j; with its ridge term it has norm 1
+    targets: Floats  # (M, q): exactly zero where nothing of one is left
+    candidates: NDArray[np.int64]  # (n,): columns of the table of which something remains
+    scale: Floats  # (n,): what each was divided by, in the units of the table
+    penalty: Floats  # (n,): ridge term of each scaled column
+    forced: Floats  # (M, f): what was projected out, divided by powers of two, rows times the root of their weights
+    means: Floats  # (N,): what was subtracted first
+    target_means: Floats  # (q,)
+    basis: Floats  # (M, rank): orthonormal basis of the forced columns
+    powers: Floats  # (N,): powers of two that columns were divided by before anything was squared
 
 
 def powers_of_two(X: NDArray[Any]) -> Floats:
@@ -91,15 +105,12 @@ def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Centred:
-    """Columns (n, M) divided by `powers` (n,), less `means` (n,) (of the divided column), rows times root of weights.
+    """Columns divided by powers of two, less their means."""
 
-    `raw` (n,) are the weighted sums of squares before the means were subtracted.
-    """
-
-    columns: Floats
-    powers: Floats
-    means: Floats
-    raw: Floats
+    columns: Floats  # (n, M): rows times the root of their weights
+    powers: Floats  # (n,)
+    means: Floats  # (n,) of the divided columns
+    raw: Floats  # (n,): weighted sums of squares before the means were subtracted
 
 
 def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:

@@ -68,9 +68,9 @@ def moved(G, form, table, moves):
 def test_the_table_after_many_moves_is_that_of_its_support(targets):
     rng = np.random.default_rng(targets)
     X = rng.normal(size=(30, 12))
-    gram = SubsetProblem(X, X[:, :targets] + rng.normal(size=(30, targets)), ridge=0.7, always=[3]).form
-    G, B, table = gram.matrix, gram.B, new_table(6, 11, targets)
-    k, low = moved(G, form_of(gram), table, np.array([0, 4, 7, -2, 2, 9, -1, 5, 1, -4, 10]))
+    form = SubsetProblem(X, X[:, :targets] + rng.normal(size=(30, targets)), ridge=0.7, always=[3]).form
+    G, B, table = form.matrix, form.B, new_table(6, 11, targets)
+    k, low = moved(G, form_of(form), table, np.array([0, 4, 7, -2, 2, 9, -1, 5, 1, -4, 10]))
     support = table.columns[SUPPORT, :k]
     assert k == 5
     P = np.linalg.inv(G[np.ix_(support, support)])
@@ -80,12 +80,12 @@ def test_the_table_after_many_moves_is_that_of_its_support(targets):
     np.testing.assert_allclose(table.A[targets : targets + k], W, atol=1e-12)
     np.testing.assert_allclose(table.Q[: targets + k, :k], np.vstack([-C, P]), atol=1e-12)
     np.testing.assert_allclose(table.values[S], s, atol=1e-12)
-    assert low == pytest.approx(gram.energy(np.sort(support)), rel=1e-12)
+    assert low == pytest.approx(form.energy(np.sort(support)), rel=1e-12)
     np.testing.assert_array_equal(table.columns[CLOSED], np.isin(np.arange(11), support))
     for j in np.setdiff1d(np.arange(11), support):  # what column j brings in place of slot 1
         other = np.sort(np.append(np.delete(support, 1), j))
-        without = gram.energy(np.sort(np.delete(support, 1)))
-        assert 0.5 * table.values[GAIN, j] == pytest.approx(without - gram.energy(other), rel=1e-9)
+        without = form.energy(np.sort(np.delete(support, 1)))
+        assert 0.5 * table.values[GAIN, j] == pytest.approx(without - form.energy(other), rel=1e-9)
 
 
 def any_problem(seed):
@@ -127,25 +127,25 @@ def test_any_combination_is_searched_to_the_lowest_of_all_supports(first):
             problem, k = any_problem(seed)
         except ValueError:  # nothing varies, or a target is explained by what is always in the model
             continue
-        gram = problem.form
-        k = min(k, gram.n_columns - 1)
+        form = problem.form
+        k = min(k, form.n_columns - 1)
         if k < 1:
             continue
-        energies = [gram.energy(np.array(support)) for support in combinations(range(gram.n_columns), k)]
+        energies = [form.energy(np.array(support)) for support in combinations(range(form.n_columns), k)]
         plan = descent_plan(k, seed, 60, chains=1, pool=12)
         if not np.isfinite(min(energies)):
             with pytest.raises(RankTooSmall):
-                walk_one(ENGINE, gram, plan)
+                walk_one(ENGINE, form, plan)
             continue
-        walked = walk_one(ENGINE, gram, plan)
-        found = gram.energy(walked.support[0])
-        assert found <= min(energies) * (1 + 1e-9) + 1e-12 * gram.yy, f"seed {seed}"
-        assert walked.final_energy[0] == pytest.approx(found, abs=1e-9 * gram.yy), f"seed {seed}"
+        walked = walk_one(ENGINE, form, plan)
+        found = form.energy(walked.support[0])
+        assert found <= min(energies) * (1 + 1e-9) + 1e-12 * form.yy, f"seed {seed}"
+        assert walked.final_energy[0] == pytest.approx(found, abs=1e-9 * form.yy), f"seed {seed}"
 
 
 def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
-    gram = SubsetProblem(*spectra(np.random.default_rng(2), 40, 60, 1e-3)).form
-    used, new = Searcher(gram, 8, lambda _: None), Searcher(gram, 8, lambda _: None)
+    form = SubsetProblem(*spectra(np.random.default_rng(2), 40, 60, 1e-3)).form
+    used, new = Searcher(form, 8, lambda _: None), Searcher(form, 8, lambda _: None)
     used.path(8, 4)
     used.chain(3, np.array([5, 6], np.uint32), Descent(20), None)
     key = np.array([1, 2], np.uint32)
@@ -156,10 +156,10 @@ def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
 
 def test_k_equal_to_the_number_of_columns_leaves_nothing_to_choose():
     rng = np.random.default_rng(0)
-    gram = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).form
-    walked = walk_one(ENGINE, gram, descent_plan(5, 0, 4))
+    form = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).form
+    walked = walk_one(ENGINE, form, descent_plan(5, 0, 4))
     np.testing.assert_array_equal(walked.support, [range(5)] * 2)
-    np.testing.assert_array_equal([support.size for support in ENGINE.path(gram, 5, passes=3)[0]], range(1, 6))
+    np.testing.assert_array_equal([support.size for support in ENGINE.path(form, 5, passes=3)[0]], range(1, 6))
 
 
 def small_problem(seed):
@@ -186,11 +186,11 @@ def small_problem(seed):
 @pytest.mark.parametrize("first", range(0, 72, 12))
 def test_sixty_kicks_find_the_best_of_all_supports(first):
     for seed in range(first, first + 12):
-        gram, k = small_problem(seed)
-        best = enumerate_energies(gram, k).min()
-        walked = walk_one(ENGINE, gram, descent_plan(k, seed, 60, chains=1, pool=12))
-        assert gram.energy(walked.support[0]) <= best + TIE * gram.yy, f"seed {seed}"
-        assert abs(walked.final_energy[0] - best) <= 1e-10 * gram.yy
+        form, k = small_problem(seed)
+        best = enumerate_energies(form, k).min()
+        walked = walk_one(ENGINE, form, descent_plan(k, seed, 60, chains=1, pool=12))
+        assert form.energy(walked.support[0]) <= best + TIE * form.yy, f"seed {seed}"
+        assert abs(walked.final_energy[0] - best) <= 1e-10 * form.yy
 
 
 @pytest.mark.parametrize("memory", [2**28, 0])
@@ -203,25 +203,25 @@ def test_a_descent_ends_where_no_flip_lowers_the_energy(kind, memory):
         "spectra": lambda: spectra(rng, 40, 60, 1e-3),
         "fingerprints": lambda: fingerprints(rng, 40, 60, 25),
     }[kind]()
-    gram = SubsetProblem(X, y, memory_budget=memory).form
-    walked = walk_one(ENGINE, gram, descent_plan(5, 1, 0, chains=6))
-    for support in [*walked.support, *ENGINE.path(gram, 5)[0]]:
+    form = SubsetProblem(X, y, memory_budget=memory).form
+    walked = walk_one(ENGINE, form, descent_plan(5, 1, 0, chains=6))
+    for support in [*walked.support, *ENGINE.path(form, 5)[0]]:
         order = np.concatenate([support, np.setdiff1d(np.arange(60), support)])
-        assert ReferenceEngine().flip_energies(gram, order, support.size).min() >= 0.0
+        assert ReferenceEngine().flip_energies(form, order, support.size).min() >= 0.0
 
 
 @pytest.mark.parametrize("memory", [2**28, 0])
 def test_chains_are_the_same_for_any_number_of_threads(memory):
     rng = np.random.default_rng(1)
-    gram = SubsetProblem(*autoregressive(rng, 30, 80, 0.999), memory_budget=memory).form
+    form = SubsetProblem(*autoregressive(rng, 30, 80, 0.999), memory_budget=memory).form
     plan = descent_plan(5, 2, 20, chains=9)
-    alone = walk_one(ENGINE, gram, plan)
+    alone = walk_one(ENGINE, form, plan)
     for n_jobs in (2, 3):
-        together = walk_one(ENGINE, gram, plan, n_jobs=n_jobs)
+        together = walk_one(ENGINE, form, plan, n_jobs=n_jobs)
         for field in ("support", "best_support", "final_energy", "reached"):
             np.testing.assert_array_equal(getattr(together, field), getattr(alone, field))
     for c in (0, 4, 8):
-        single = walk_one(ENGINE, gram, replace(plan, keys=plan.keys[c : c + 1]))
+        single = walk_one(ENGINE, form, replace(plan, keys=plan.keys[c : c + 1]))
         np.testing.assert_array_equal(single.support[0], alone.support[c])
 
 
@@ -231,16 +231,16 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
     plan = descent_plan(5, 2, 20)
     expected = walk_one(ENGINE, SubsetProblem(X, y).form, plan)
     monkeypatch.setattr("pairflip.engines.numba.searching.ROWS_BYTES", 0)
-    gram = SubsetProblem(X, y, memory_budget=0).form
-    np.testing.assert_array_equal(walk_one(ENGINE, gram, plan).support, expected.support)
-    for ours, theirs in zip(ENGINE.path(gram, 8)[0], ENGINE.path(SubsetProblem(X, y).form, 8)[0], strict=True):
+    form = SubsetProblem(X, y, memory_budget=0).form
+    np.testing.assert_array_equal(walk_one(ENGINE, form, plan).support, expected.support)
+    for ours, theirs in zip(ENGINE.path(form, 8)[0], ENGINE.path(SubsetProblem(X, y).form, 8)[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_scans_are_heard_of(n_jobs):
-    gram, heard = small_problem(0)[0], []
-    walk_one(ENGINE, gram, descent_plan(3, 0, 30, chains=4), n_jobs=n_jobs, tick=heard.append)
+    form, heard = small_problem(0)[0], []
+    walk_one(ENGINE, form, descent_plan(3, 0, 30, chains=4), n_jobs=n_jobs, tick=heard.append)
     assert sum(heard) == 4 * 31  # rounds
     assert min(heard) >= 0
 
@@ -259,7 +259,7 @@ class Enough(Exception):
 def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
     monkeypatch.setattr("pairflip.engines.numba.searching._SLICE_NS", 1e5)  # so that tick is called often
     rng = np.random.default_rng(2)
-    gram = SubsetProblem(*autoregressive(rng, 60, 300, 0.9)).form
+    form = SubsetProblem(*autoregressive(rng, 60, 300, 0.9)).form
     before, heard = threading.active_count(), []
 
     def tick(scans):
@@ -268,22 +268,22 @@ def test_an_exception_from_tick_stops_all_threads(n_jobs, monkeypatch):
             raise Enough
 
     with pytest.raises(Enough):
-        walk_one(ENGINE, gram, descent_plan(8, 0, 100_000, chains=8), n_jobs=n_jobs, tick=tick)
+        walk_one(ENGINE, form, descent_plan(8, 0, 100_000, chains=8), n_jobs=n_jobs, tick=tick)
     assert threading.active_count() == before
     assert len(heard) < 2000  # of more than a hundred thousand
     heard.clear()
     with pytest.raises(Enough):
-        ENGINE.path(gram, 60, tick=tick)
+        ENGINE.path(form, 60, tick=tick)
 
 
 def test_more_columns_than_are_independent_are_refused_in_one_sentence():
     rng = np.random.default_rng(3)
-    gram = SubsetProblem(np.repeat(rng.normal(size=(12, 3)), 3, axis=1), rng.normal(size=12)).form
+    form = SubsetProblem(np.repeat(rng.normal(size=(12, 3)), 3, axis=1), rng.normal(size=12)).form
     expected = (
         "k is 4, but only 3 of the candidate columns are linearly independent (to working precision); expected k <= 3."
     )
     with pytest.raises(RankTooSmall) as raised:
-        walk_one(ENGINE, gram, descent_plan(4, 0, 2))
+        walk_one(ENGINE, form, descent_plan(4, 0, 2))
     assert str(raised.value) == expected
 
 
@@ -302,7 +302,7 @@ def test_a_path_ends_where_columns_run_out_and_may_take_all():
 
 def test_energies_along_a_path_fall():
     rng = np.random.default_rng(8)
-    gram = SubsetProblem(*spectra(rng, 40, 60, 1e-3)).form
+    form = SubsetProblem(*spectra(rng, 40, 60, 1e-3)).form
     for passes in (1, 4):
-        energies = [gram.energy(support) for support in ENGINE.path(gram, 20, passes=passes)[0]]
+        energies = [form.energy(support) for support in ENGINE.path(form, 20, passes=passes)[0]]
         assert (np.diff(energies) < 0).all()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pairflip.distinct import distinct_supports
+from pairflip.supports import distinct_supports
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 500])

@@ -89,6 +89,9 @@ def test_errors_energies_and_coefficients_are_those_of_literal_refits() -> None:
         for f in rng.choice(len(folds), 3, replace=False).tolist():
             rows = folds.rows[f]
             form = problem.held_out(folds.left_out[f])
+            train = np.delete(np.arange(problem.n_rows), folds.left_out[f])
+            means = np.average(problem.targets[train], axis=0, weights=problem.sample_weight[train])
+            np.testing.assert_allclose(judge.means[f], means, atol=1e-9 * np.abs(problem.targets).max())  # type: ignore[attr-defined]
             for c in range(2):
                 expected, support = refit(problem, rows, supports[f, c]), supports[f, c]
                 told = residuals[c].reshape(-1, q)[folds.places[f]]
@@ -176,10 +179,10 @@ def test_the_form_of_training_rows_has_their_inner_products(rows: list[int], rid
 
 def test_forward_selection_of_many_targets_is_that_of_each() -> None:
     rng = np.random.default_rng(4)
-    gram = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).form
-    targets = np.stack([rng.permutation(gram.target) for _ in range(5)])
-    b, yy = gram.products(targets), np.einsum("tm,tm->t", targets, targets)
-    together, apart = facts._paths(gram, b, yy, 6), facts._paths_by_rows(gram, b, yy, 6)
+    form = SubsetProblem(rng.normal(size=(9, 12)), rng.normal(size=9)).form
+    targets = np.stack([rng.permutation(form.target) for _ in range(5)])
+    b, yy = form.products(targets), np.einsum("tm,tm->t", targets, targets)
+    together, apart = facts._paths(form, b, yy, 6), facts._paths_by_rows(form, b, yy, 6)
     np.testing.assert_allclose(together, apart, rtol=1e-10, atol=1e-12)
 
 

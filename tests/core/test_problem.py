@@ -315,12 +315,12 @@ def test_a_large_offset_costs_no_digits_that_are_there(X, y):
 
 
 def test_energy_from_inner_products(X, y):
-    gram = SubsetProblem(X, y, ridge=0.3, always=[3]).form
-    for support in all_supports(gram.n_columns, 3):
-        G, b = gram.matrix[np.ix_(support, support)], gram.b[support]
-        assert gram.energy(support) == pytest.approx(0.5 * (gram.yy - b @ np.linalg.solve(G, b)))
-    assert np.diag(gram.matrix) == pytest.approx(np.ones(gram.n_columns))
-    assert gram.yy == pytest.approx(2 * least_squares(np.column_stack([X[:, 3], np.ones(M)]), y)[1])
+    form = SubsetProblem(X, y, ridge=0.3, always=[3]).form
+    for support in all_supports(form.n_columns, 3):
+        G, b = form.matrix[np.ix_(support, support)], form.b[support]
+        assert form.energy(support) == pytest.approx(0.5 * (form.yy - b @ np.linalg.solve(G, b)))
+    assert np.diag(form.matrix) == pytest.approx(np.ones(form.n_columns))
+    assert form.yy == pytest.approx(2 * least_squares(np.column_stack([X[:, 3], np.ones(M)]), y)[1])
 
 
 def test_memory_budget_decides_whether_the_matrix_is_formed(X, y):

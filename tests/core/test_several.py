@@ -9,30 +9,6 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem, best_subset, select_size
-from pairflip.engines.base import RankTooSmall
-from pairflip.least_squares import SINGULAR
-from pairflip.report.proof_words import proof_sentence
-
-
-def literal(X: Any, Y: Any, w: Any, forced: Any, ridge: float, scaled: bool, support: Any) -> float:
-    """E(S) by lstsq on the rows, every target by itself; infinite where a column depends on the others."""
-    root = np.sqrt(w)[:, None]
-    Z = forced * root
-
-    def beside(A: Any) -> Any:
-        return A - Z @ np.linalg.lstsq(Z, A, rcond=None)[0] if Z.shape[1] else A
-
-    T, A = beside(beside(Y * root)), beside(beside(X[:, list(support)] * root))
-    if scaled:
-        T = T / np.sqrt((T**2).sum(axis=0) / w.sum())
-    A = np.vstack([A, np.sqrt(ridge) * np.eye(A.shape[1])])
-    T = np.vstack([T, np.zeros((A.shape[1], T.shape[1]))])
-    A = A / np.linalg.norm(A, axis=0)
-    singular = np.linalg.svd(A, compute_uv=False)
-    if singular[-1] < 1e-8 or np.max(np.diag(np.linalg.inv(A.T @ A))) > 1.0 / SINGULAR:
-        return float("inf")
-    x = np.linalg.lstsq(A, T, rcond=None)[0]
-    return 0.5 * float(((T - A @ x) ** 2).sum())
 
 
 def small(seed: int) -> dict[str, Any]:
@@ -66,31 +42,6 @@ def problem_of(case: dict[str, Any]) -> SubsetProblem:
         case["X"], case["Y"], always=case["always"], sample_weight=case["w"], ridge=case["ridge"],
         scale_targets=case["scaled"], center=case["center"],
     )  # fmt: skip
-
-
-def forced_of(case: dict[str, Any]) -> Any:
-    ones = np.ones((len(case["X"]), int(case["center"] == "fold")))
-    return np.hstack([ones, case["X"][:, case["always"]]])
-
-
-@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 100, 20))])
-def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
-    for seed in range(first, first + 20):
-        case = small(seed)
-        problem, k = problem_of(case), 2 + seed % 3
-        every = {
-            S: literal(case["X"], case["Y"], case["w"], forced_of(case), case["ridge"], case["scaled"], S)
-            for S in combinations(problem.candidates.tolist(), k)
-        }
-        for S, energy in every.items():
-            assert problem.energy(S) == pytest.approx(energy, rel=1e-6), (seed, S)
-        if not np.isfinite(min(every.values())):
-            with pytest.raises(RankTooSmall):
-                best_subset(problem, k)
-            continue
-        trace = best_subset(problem, k, effort="quick")
-        assert trace.best_energy == pytest.approx(min(every.values()), rel=1e-7), seed
-        assert trace.method == "auto"
 
 
 def test_coefficients_are_those_of_each_target_alone() -> None:
@@ -134,22 +85,6 @@ def test_one_column_of_targets_is_one_target() -> None:
     assert column.loss.name == "squares"
     assert column.y.shape == one.y.shape
     assert best_subset(one, 3).best_energy == best_subset(column, 3).best_energy
-
-
-def test_chains_do_not_depend_on_threads() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 60))
-    problem = SubsetProblem(X, X[:, :8] @ rng.normal(size=(8, 3)) + rng.normal(size=(40, 3)))
-    one, two = best_subset(problem, 5, seed=4), best_subset(problem, 5, seed=4, n_jobs=2)
-    np.testing.assert_array_equal(one.supports, two.supports)
-    np.testing.assert_array_equal(one.energies, two.energies)
-
-
-def test_an_exact_fit_is_found() -> None:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(30, 20))
-    problem = SubsetProblem(X, X[:, [3, 11, 17]] @ rng.normal(size=(3, 2)))
-    assert best_subset(problem, 3).best_support.tolist() == [3, 11, 17]
 
 
 def test_names_and_scales() -> None:
@@ -196,32 +131,6 @@ def test_the_reference_engine_leaves_searches_to_the_other() -> None:
     assert [trace.engine for trace in found] == ["numba", "numba"]
     assert "walks annealing chains only" in found[0].note
     assert found[0].best_energy == pytest.approx(found[1].best_energy, rel=1e-9)
-
-
-@pytest.mark.parametrize("more", [{"min_distance": 2}, {"groups": list("aabbccdd"), "one_per_group": True}])
-def test_several_targets_rules_and_a_relative_ridge_together(more: dict[str, Any]) -> None:
-    rng = np.random.default_rng(5)
-    X, weights = rng.normal(size=(30, 8)), rng.uniform(0.5, 2.0, 30)
-    Y = X[:, [0, 1]] + X[:, [3]] + 0.3 * rng.normal(size=(30, 2))
-    problem = SubsetProblem(X, Y, sample_weight=weights, always=[7], **more).with_shrinkage(0.2)
-    every = {S: problem.energy(S) for S in combinations(problem.candidates.tolist(), 3)}
-    allowed = [S for S in every if problem.form.rules.allow(np.array(S))]
-    assert 0 < len(allowed) < len(every)
-    for S in allowed:
-        root = np.sqrt(weights)[:, None]
-        forced = root * np.column_stack([np.ones(30), X[:, 7]])
-        Z, T = ((root * A) - forced @ np.linalg.lstsq(forced, root * A, rcond=None)[0] for A in (X[:, S], Y))
-        T = T / np.sqrt(np.sum(T**2, axis=0) / weights.sum())
-        A = np.vstack([Z, np.diag(np.sqrt(0.2 * np.sum(Z**2, axis=0)))])
-        B = np.vstack([T, np.zeros((3, 2))])
-        left = B - A @ np.linalg.lstsq(A, B, rcond=None)[0]
-        assert every[S] == pytest.approx(0.5 * np.sum(left**2), rel=1e-9)
-    trace = best_subset(problem, 3, effort="quick")
-    assert trace.best_energy == pytest.approx(min(every[S] for S in allowed), rel=1e-9)
-    assert trace.proof is not None
-    assert "of these 7 that keep the limits fit better" in proof_sentence(trace.proof)
-    curve = select_size(problem, [1, 2, 3], cv=4, effort="quick", progress=False)
-    assert all(problem.form.rules.allow(problem.form.positions(S)) for own in curve.fold_supports for S in own)
 
 
 def test_a_ridge_is_chosen_for_several_targets_and_under_rules() -> None:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from pairflip import Schedule, SubsetProblem, SubsetRegressor, SubsetRegressorCV, anneal, best_subset, select_size
-from pairflip.engines.base import Descent, RankTooSmall
-from pairflip.engines.first_support import first_order
+from pairflip.engines.base import Descent, RankTooSmall, first_order
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.reference import ReferenceEngine
-from pairflip.limits import NOWHERE, Rules, no_rules
 from pairflip.moments import Form
 from pairflip.philox import chain_keys
+from pairflip.rules import NOWHERE, Rules, no_rules
 from pairflip.search.schedule import forward_energies
 from pairflip.testing import Case
 from pairflip.testing.conformance import compare, make_plan, walk_one

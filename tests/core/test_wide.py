@@ -9,7 +9,7 @@ from pairflip.engines.base import Descent
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.searching import Searcher
 from pairflip.losses import squares
-from pairflip.losses.wide import WideGram
+from pairflip.losses.wide import WideForm
 from pairflip.moments import Form, TrainingForm
 from pairflip.philox import chain_keys
 
@@ -41,7 +41,7 @@ def pair(X, y, **options):
     """The wide problem, and the ordinary one that knows the whole matrix."""
     wide = SubsetProblem(X, y, memory_budget=0, **options)
     whole = SubsetProblem(np.asarray(X, dtype=float), y, memory_budget=2**30, **options)
-    assert isinstance(wide.form, WideGram)
+    assert isinstance(wide.form, WideForm)
     assert type(whole.form) is Form
     assert whole.form.dense
     return wide, whole
@@ -101,7 +101,7 @@ def test_folds(name, room, monkeypatch):
     expected = whole.held_out(rows)
     monkeypatch.setattr(squares, "HELD_OUT_BYTES", room)
     fold = wide.held_out(rows)
-    assert isinstance(fold, TrainingForm if room else WideGram)
+    assert isinstance(fold, TrainingForm if room else WideForm)
     check_forms(fold, expected, np.random.default_rng(2))
     check_searches(fold, expected)
 
@@ -111,7 +111,7 @@ def test_a_fold_whose_rows_dwarf_the_others_makes_its_own_pass():
     X[9] *= 1e6
     wide, whole = pair(X, y)
     fold, expected = wide.held_out([9]), whole.held_out([9])
-    assert isinstance(fold, WideGram)
+    assert isinstance(fold, WideForm)
     check_forms(fold, expected, np.random.default_rng(3))
 
 
@@ -176,7 +176,7 @@ def test_nearly_dependent_columns():
 
 
 def test_small_blocks(monkeypatch):
-    monkeypatch.setattr("pairflip.blocks.BYTES", 8 * M * 100)
+    monkeypatch.setattr("pairflip.projection.BYTES", 8 * M * 100)
     X, y = table()
     wide, whole = pair(X, y, always=[150])
     assert len(wide.form._blocks) == 30

@@ -6,69 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _ruled import KINDS, keeps, table
 from pairflip import Schedule, SubsetProblem, best_subset
-
-
-def small(loss, number):
-    """A random problem that can be looked through whole: weights, forced columns and offsets now and then."""
-    rng = np.random.default_rng(number)
-    m, n, k = int(rng.integers(25, 80)), int(rng.integers(5, 10)), int(rng.integers(1, 4))
-    X = rng.normal(size=(m, n)) @ (np.eye(n) + 0.6 * rng.normal(size=(n, n)))
-    eta = X[:, :3] @ rng.normal(size=3) * 0.5
-    y = (rng.random(m) < 1 / (1 + np.exp(-eta))) if loss == "logistic" else rng.poisson(np.exp(np.clip(eta, -5, 2)))
-    y[:2] = 0, 1
-    settings = {
-        "sample_weight": rng.random(m) if number % 3 == 0 else None,
-        "always": [0] if number % 4 == 0 else [],
-        "offset": 0.3 * rng.normal(size=m) if loss == "poisson" and number % 5 == 0 else None,
-    }
-    return SubsetProblem(X, y, loss=loss, **settings), k
-
-
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
-@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
-@pytest.mark.usefixtures("searched")
-def test_the_optimum_of_small_problems(loss, first):
-    for number in range(first, first + 20):
-        problem, k = small(loss, number)
-        lowest = min(problem.energy(support) for support in combinations(problem.candidates.tolist(), k))
-        trace = best_subset(problem, k, seed=number)
-        assert trace.best_energy == pytest.approx(lowest, rel=1e-9, abs=1e-12), number
-        assert trace.method == "descend"
-        assert trace.best_energy == problem.fit(trace.best_support).energy
-        np.testing.assert_array_equal(trace.energies, [problem.energy(s) for s in trace.supports])
-
-
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("searched")
-def test_the_optimum_of_those_that_keep_rules(loss, kind):
-    for seed in range(4):
-        case = table(seed, kind, most=9)
-        y = (case["y"] > np.median(case["y"])) if loss == "logistic" else np.floor(np.abs(case["y"]))
-        problem = SubsetProblem(
-            case["X"], y, loss=loss, always=case["always"], sample_weight=case["weights"], **case["limits"]
-        )
-        k = min(2 + seed % 2, problem.most_columns)
-        allowed = [S for S in combinations(problem.candidates.tolist(), k) if keeps(case["limits"], S)]
-        trace = best_subset(problem, k)
-        assert trace.best_energy == pytest.approx(min(map(problem.energy, allowed)), rel=1e-9), seed
-        assert tuple(trace.best_support.tolist()) in allowed
 
 
 def harder(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(90, 60)) + rng.normal(size=(90, 1))
     return SubsetProblem(X, rng.random(90) < 1 / (1 + np.exp(-X[:, :6].sum(1))), loss="logistic")
-
-
-def test_the_same_seed_gives_the_same_trace_for_any_number_of_threads():
-    one, two = (best_subset(harder(), 6, seed=3, n_jobs=jobs) for jobs in (1, 3))
-    np.testing.assert_array_equal(one.supports, two.supports)
-    np.testing.assert_array_equal(one.energies, two.energies)
-    other = best_subset(harder(), 6, seed=4)
-    assert not np.array_equal(one.supports, other.supports) or np.array_equal(one.best_support, other.best_support)
 
 
 def test_no_exchange_of_one_column_improves_what_is_found():

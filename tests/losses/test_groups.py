@@ -9,56 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _groups import combined_case, group_case, people
+from _groups import people
 from pairflip import Schedule, SubsetProblem, best_subset, select_size
 from pairflip.engines import RankTooSmall, Refused, WalkPlan, get_engine
+from pairflip.engines.numba import units
+from pairflip.engines.numba.table import GAIN
 from pairflip.selection.coefficients import standard_errors
-
-
-@pytest.mark.parametrize("first", [0, 25, *(pytest.param(n, marks=pytest.mark.slow) for n in range(50, 100, 25))])
-def test_what_is_found_is_the_lowest_of_all_supports(first: int) -> None:
-    for seed in range(first, first + 25):
-        case = group_case(seed)
-        problem = case.problem()
-        units, yy = problem.form.n_columns, problem.form.yy
-        k = min(1 + seed % 4, units - 1)
-        every = {own: problem.form.energy(np.array(own)) for own in combinations(range(units), k)}
-        for own, energy in list(every.items())[:12]:
-            if np.isfinite(energy):
-                columns = problem.columns_of(problem.form.candidates[list(own)])
-                assert energy == pytest.approx(case.literal(columns), abs=1e-12 * yy)
-        trace = best_subset(problem, k, effort="quick" if seed % 5 else "normal", seed=seed)
-        assert trace.best_energy == pytest.approx(min(every.values()), abs=1e-9 * yy), seed
-        assert trace.best_energy == pytest.approx(problem.energy(trace.best_support), abs=1e-12 * yy)
-
-
-@pytest.mark.parametrize("first", [0, 20, *(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 200, 20))])
-def test_groups_with_targets_rules_and_ridge_are_searched_as_by_enumeration(first: int) -> None:
-    for seed in range(first, first + 20):
-        case = combined_case(seed)
-        problem = case.problem()
-        form = problem.form
-        names = [problem.units.name(unit, problem.names) for unit in form.candidates.tolist()]  # type: ignore[union-attr]
-        k = min(1 + seed % 4, form.n_columns - 1)
-        every = {}
-        for own in combinations(range(form.n_columns), k):
-            fit = case.literal_fit(problem.columns_of(form.candidates[list(own)]))
-            energy = form.energy(np.array(own))
-            if np.isfinite(energy):
-                assert energy == pytest.approx(fit.energy, abs=1e-10 * form.yy), seed
-            every[own] = energy
-            allowed = case.allows([names[u] for u in own])
-            assert allowed or energy == np.inf, seed
-            assert not allowed or np.isfinite(energy) or fit.rank < form.widths[list(own)].sum(), seed
-        lowest = min(every.values())
-        if np.isinf(lowest):
-            with pytest.raises(ValueError, match="k"):
-                best_subset(problem, k, effort="normal", seed=seed)
-            continue
-        trace = best_subset(problem, k, effort="normal", seed=seed)
-        assert trace.best_energy == pytest.approx(lowest, abs=1e-9 * form.yy), seed
-        fit = case.literal_fit(trace.best_support)
-        np.testing.assert_allclose(np.reshape(trace.best_coef, fit.coef.shape), fit.coef, rtol=1e-6, atol=1e-7)
 
 
 def test_a_unit_is_out_of_reach_only_if_it_depends_on_the_others() -> None:
@@ -110,16 +66,6 @@ def test_standard_errors_are_those_of_the_columns_and_of_contrasts() -> None:
     )
     np.testing.assert_allclose(found.chosen[0][:4], expected.chosen[0], rtol=1e-9)
     np.testing.assert_allclose(found.intercepts, expected.intercepts, rtol=1e-9)
-
-
-def test_groups_of_one_column_are_columns() -> None:
-    X, y, _, _ = people()
-    for k in (1, 3):
-        plain = best_subset(SubsetProblem(X, y), k)
-        single = best_subset(SubsetProblem(X, y, groups={f"c{j}": [j] for j in range(12)}), k)
-        assert single.best_support.tolist() == plain.best_support.tolist()
-        assert single.best_energy == pytest.approx(plain.best_energy, rel=1e-12)
-        np.testing.assert_allclose(single.best_coef, plain.best_coef, rtol=1e-9)
 
 
 def test_wide_groups_leave_room_for_narrow_ones() -> None:
@@ -177,3 +123,16 @@ def test_windows_of_real_tables(shared_data: Path, name: str, wide: int, k: int)
     problem = SubsetProblem(X, table[target], groups=groups)
     lowest = min(problem.form.energy(np.array(own)) for own in combinations(range(problem.form.n_columns), k))
     assert best_subset(problem, k, effort="quick").best_energy == pytest.approx(lowest, rel=1e-9)
+
+
+def test_gains_of_units_are_differences_of_energies() -> None:
+    X, y, _, groups = people()
+    form = SubsetProblem(X, y, groups=groups).form
+    kernel_form = units.form_of(form)
+    table = units.new_table(kernel_form, 3)
+    units.empty(kernel_form, table)
+    units.add_unit(form.matrix, kernel_form, table, 0, 1)
+    units.best_addition(kernel_form, table, 1, np.ones(form.n_columns, np.uint8))
+    for u in (0, 2, 3, 4, 5):
+        lower = form.energy(np.array([1])) - form.energy(np.array(sorted([1, u])))
+        assert 0.5 * table.values[GAIN, u] == pytest.approx(lower, rel=1e-9)

@@ -8,53 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from _groups import likelihood_case, people
+from _groups import people
 from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
 from pairflip.losses import RIDGE
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.folds import as_folds
 
 LOSSES = ["logistic", "poisson", "multinomial", "cox"]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 50, 10))])
-def test_what_is_found_is_the_lowest_of_all_sets_of_groups(loss: str, first: int) -> None:
-    """Energies are those of the columns in a problem that knows of no groups; rules hold column by column."""
-    for seed in range(first, first + 10):
-        case = likelihood_case(loss, seed)
-        problem, form = case.problem(), case.problem().form
-        free = {name: case.given.get(name) for name in ("center", "always", "sample_weight", "offset", "loss")}
-        given = {name: value for name, value in free.items() if value is not None or name == "center"}
-        plain = SubsetProblem(case.X, case.y, **given).with_shrinkage(case.shrinkage)
-        names = [problem.units.name(unit, problem.names) for unit in form.candidates.tolist()]  # type: ignore[union-attr]
-        k = min(1 + seed % 4, form.n_columns - 1)
-        lowest = np.inf
-        for own in combinations(range(form.n_columns), k):
-            energy = form.energy(np.array(own))
-            assert np.isfinite(energy) == case.allows([names[u] for u in own]), seed
-            if np.isfinite(energy):
-                columns = problem.columns_of(form.candidates[list(own)])
-                assert energy == pytest.approx(plain.energy(columns), rel=1e-9, abs=1e-10), seed
-            lowest = min(lowest, energy)
-        if np.isinf(lowest):
-            with pytest.raises(ValueError, match="k"):
-                best_subset(problem, k, effort="quick", seed=seed)
-            continue
-        trace = best_subset(problem, k, seed=seed)
-        assert trace.best_energy == pytest.approx(lowest, rel=1e-9, abs=1e-11), seed
-        assert trace.best_energy == problem.fit(trace.best_support).energy
-        np.testing.assert_allclose(trace.best_coef, plain.fit(trace.best_support).coef, rtol=1e-6, atol=1e-6)
-
-
-def test_groups_of_one_column_are_columns() -> None:
-    X, y, _, _ = people()
-    plain, single = (
-        best_subset(SubsetProblem(X, y > 0, loss="logistic", groups=groups), 3)
-        for groups in (None, {f"c{j}": [j] for j in range(12)})
-    )
-    assert single.best_support.tolist() == plain.best_support.tolist()
-    np.testing.assert_allclose(single.best_coef, plain.best_coef, rtol=1e-9)
 
 
 def test_dummies_are_searched_with_hardly_any_ridge() -> None:

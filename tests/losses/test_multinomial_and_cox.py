@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from pairflip import (
     SubsetClassifier,
     SubsetClassifierCV,
     SubsetProblem,
-    best_subset,
     posterior,
     prove,
     sample,
@@ -148,29 +146,6 @@ def target_of(name: str, X: Floats, rng: np.random.Generator) -> Any:
 
 
 NAMES = ["multinomial", "cox"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 200), marks=pytest.mark.slow)], ids=["30", "200"])
-@pytest.mark.usefixtures("searched")
-def test_searches_find_the_best_of_all_supports(name: str, seeds: range) -> None:
-    wrong = []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        n, k = int(rng.integers(5, 9)), int(rng.integers(1, 4))
-        more: dict[str, Any] = {"always": [0]} if seed % 3 == 0 else {}
-        if seed % 4 == 0:
-            more["sample_weight"] = rng.integers(0, 3, 40)
-            more["sample_weight"][:5] = 1
-        if seed % 5 == 1 and seed % 3:
-            more["min_distance"] = 2
-        problem = planted(name, seed, columns=n, ridge=float(rng.choice([1e-5, 1e-2])), **more)
-        every = [problem.energy(list(each)) for each in itertools.combinations(problem.candidates.tolist(), k)]
-        found = best_subset(problem, k, seed=seed)
-        assert found.best_energy == pytest.approx(problem.energy(found.best_support), rel=1e-9)
-        if found.best_energy > min(every) * (1 + 1e-9):
-            wrong.append(seed)
-    assert wrong == []
 
 
 def test_multinomial_fits_are_scikit_learns() -> None:

@@ -195,9 +195,7 @@ def test_auto_is_a_device_where_it_pays_and_chains_are_rescued_from_it(tables, m
     plain = dict(schedule=SHORT, chains=130, seed=3, polish=False)
     on_cpu = best_subset(problem, 3, engine="numba", **plain)
     monkeypatch.setattr("pairflip.engines.cuda.why_unavailable", lambda: None)
-    monkeypatch.setattr(
-        "pairflip.engines.choice.get_engine", lambda name: Gone() if name == "cuda" else get_engine(name)
-    )
+    monkeypatch.setattr("pairflip.engines.get_engine", lambda name: Gone() if name == "cuda" else get_engine(name))
     assert best_subset(problem, 3, **plain).engine == "numba"  # too little work
     monkeypatch.setattr("pairflip.engines.cuda.batch.WORTH_SECONDS", 1e-5)
     rescued = best_subset(problem, 3, **plain)

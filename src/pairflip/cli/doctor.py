@@ -42,7 +42,7 @@ def doctor(as_json: o.AsJson = False) -> None:
         from joblib import cpu_count
 
         import pairflip
-        from pairflip.engines.choice import auto_rule
+        from pairflip.engines import auto_rule
 
         device, why_not = gpu()
         record: dict[str, Any] = {

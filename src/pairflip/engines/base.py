@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.moments import Form
+from pairflip.philox import philox4x32, start_order
+from pairflip.rules import packed
 from pairflip.text import one_line
 
 Tick = Callable[[int], None]
@@ -70,17 +72,11 @@ def is_lower(energies: float | Floats, than: float | Floats, yy: float | Floats)
 class Descent:
     """What a chain does after annealing, or instead of it: descend, then kick and descend again.
 
-    Parameters
-    ----------
-    kicks
-        Rounds after the first descent. While fewer than `pool` minima are known, a round starts from a random support;
-        then it kicks one of the pool.
-    pool
-        How many of its lowest minima a chain remembers.
+    While fewer than `pool` minima are known, a round starts from a random support; then it kicks one of the pool.
     """
 
-    kicks: int = 0
-    pool: int = 12
+    kicks: int = 0  # rounds after the first descent
+    pool: int = 12  # how many of its lowest minima a chain remembers
 
     def columns(self, k: int) -> tuple[int, int]:
         """Fewest and most columns that a kick replaces: a tenth to a half of them, and up to five in any case."""
@@ -93,18 +89,16 @@ class WalkPlan:
     """Chains to walk on one problem: where they start and what they do.
 
     First the annealing, `flips[a]` attempted flips at `betas[a]`, from a random support; then, from the lowest support
-    met, the descent. Either may be missing. `keys` has shape (chains, 2), `betas` and `flips` shape (steps,). `starts`
-    (chains, k) are supports (candidate positions) from which chains that do not anneal descend; None: random ones.
-    `record`: whether to keep the support at the end of every step.
+    met, the descent. Either may be missing.
     """
 
     k: int
-    betas: Floats
-    flips: NDArray[np.int64]
-    keys: NDArray[np.uint32]
-    starts: NDArray[np.int64] | None = None
+    betas: Floats  # (steps,)
+    flips: NDArray[np.int64]  # (steps,)
+    keys: NDArray[np.uint32]  # (chains, 2)
+    starts: NDArray[np.int64] | None = None  # (chains, k): where chains that do not anneal descend from; None: random
     descent: Descent | None = None
-    record: bool = False
+    record: bool = False  # whether to keep the support at the end of every step
 
     @property
     def chains(self) -> int:
@@ -114,26 +108,18 @@ class WalkPlan:
 
 @dataclass(frozen=True)
 class WalkResult:
-    """What the chains of a plan did; supports are sorted candidate positions.
+    """What the chains of a plan did; supports are sorted candidate positions."""
 
-    `energy` and `accepted` have shape (chains, steps): the mean over the flips of a step of the energy
-    after each flip, and the number of accepted flips. `support` and `best_support` have shape (chains, k): where
-    the chain ended, and the lowest energy it met. `final_energy` is the running energy at the end. `reached` has shape
-    (chains, 2): how many of a chain's random starts descended to the lowest energy it found, and how many there were.
-    `record` (chains, steps, k) and `record_energy` (chains, steps): supports and running energies at the end of steps.
-    `nanoseconds`: what descents and kicks took on one core, counted in work.
-    """
-
-    energy: Floats
-    accepted: NDArray[np.int64]
-    support: NDArray[np.int64]
-    best_support: NDArray[np.int64]
-    final_energy: Floats
-    refreshes: NDArray[np.int64]
-    reached: NDArray[np.int64] | None = None
-    record: NDArray[np.int32] | None = None
-    record_energy: Floats | None = None
-    nanoseconds: float = 0.0
+    energy: Floats  # (chains, steps): mean over the flips of a step of the energy after each flip
+    accepted: NDArray[np.int64]  # (chains, steps): accepted flips
+    support: NDArray[np.int64]  # (chains, k): where the chain ended
+    best_support: NDArray[np.int64]  # (chains, k): the lowest it met
+    final_energy: Floats  # (chains,): running energy at the end
+    refreshes: NDArray[np.int64]  # (chains,): how often P was computed anew
+    reached: NDArray[np.int64] | None = None  # (chains, 2): random starts that led to the lowest energy, of how many
+    record: NDArray[np.int32] | None = None  # (chains, steps, k): supports at the end of steps
+    record_energy: Floats | None = None  # (chains, steps): running energies there
+    nanoseconds: float = 0.0  # what descents and kicks took on one core, counted in work
 
 
 def undefined(form: Form, plan: WalkPlan) -> str | None:
@@ -149,7 +135,7 @@ def undefined(form: Form, plan: WalkPlan) -> str | None:
 
 def flip_nanoseconds(form: Form, k: int) -> float:
     """Cost model: what a hot flip takes on one core, fitted once; it sets numbers of chains, never results."""
-    n_rows, targets = 0 if form.dense else form.n_rows, int(getattr(form, "target_scale", np.zeros(1)).size)
+    n_rows, targets = 0 if form.dense else form.n_rows, len(form.B)
     return 20.0 + 1.5 * k + k * (k + targets - 1) / 20.0 + n_rows * (0.5 + k / 15.0)
 
 
@@ -164,20 +150,11 @@ class Engine(Protocol):
     """A way to walk chains; equal keys give equal chains wherever rounding does not decide.
 
     Delta E within `TIE` y'y counts as zero, so that supports of equal energy stay equal at every temperature.
-
-    Attributes
-    ----------
-    name : str
-        What `get_engine` and the user call it.
-    prefers_many : bool
-        Whether one call with many pairs is much faster than many calls with one (a device that has to be filled).
-    searches : bool
-        Whether it has paths, descents and kicks, too.
     """
 
-    name: str
-    prefers_many: bool
-    searches: bool
+    name: str  # what `get_engine` and the user call it
+    prefers_many: bool  # whether one call with many pairs is much faster than many calls (a device has to be filled)
+    searches: bool  # whether it has paths, descents and kicks, too
 
     def refuses(self, form: Form, plan: WalkPlan) -> str | None:
         """Why the engine cannot walk this pair, in one sentence; None when it can.
@@ -222,3 +199,36 @@ class RankTooSmall(ValueError):
 
     def __reduce__(self) -> tuple[type[RankTooSmall], tuple[int, int, str]]:
         return RankTooSmall, (self.k, self.rank, self.what)
+
+
+START_ORDERS = 32
+"""Random orders that are tried where rules keep columns apart: the first k that fit may leave no room for another."""
+_ORDER_WORD = 0x72756C65
+
+
+def first_order(
+    form: Form, k: int, key: NDArray[np.uint32], energy: Callable[[NDArray[np.int64]], float] | None = None
+) -> NDArray[np.int64]:
+    """An order (N,) of all columns whose first k are a support: the first that stay independent, in random order.
+
+    Rules (`Form.rules`) count as well. A column that needs another may come before it, so that those passed over
+    are asked again while some enter; where too few do, another order is tried, and in the end one that looks ahead.
+    """
+    energy, rules, most = form.energy if energy is None else energy, form.rules, 0
+    for attempt in range(START_ORDERS if rules.any else 1):
+        order_key = philox4x32(np.array([attempt, 0, 0, _ORDER_WORD]), key)[:2] if attempt else key
+        ones, zeros, before = list[int](), start_order(order_key, form.n_columns).tolist(), -1
+        while before < len(ones) < k and (rules.any or before < 0):
+            before, order, zeros = len(ones), zeros, []
+            for column in order:
+                if len(ones) < k and np.isfinite(energy(np.array([*ones, column]))):
+                    ones.append(column)
+                else:
+                    zeros.append(column)
+        if len(ones) == k:
+            return np.array(ones + zeros)
+        most = max(most, len(ones))
+    support = packed(rules, k, start_order(key, form.n_columns)) if rules.any else None
+    if support is None or not np.isfinite(energy(support)):
+        raise RankTooSmall(k, most, form.what)
+    return np.concatenate([support, np.setdiff1d(np.arange(form.n_columns), support)])

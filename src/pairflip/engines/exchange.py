@@ -21,25 +21,13 @@ from pairflip.philox import STREAM_EXCHANGES, uniforms
 
 @dataclass(frozen=True)
 class LadderPlan:
-    """Ladders to walk on one problem: L of them, each with R walkers of k columns.
-
-    Parameters
-    ----------
-    k
-        Number of columns.
-    betas : (R,)
-        Inverse temperatures of the places, ascending.
-    rounds, flips
-        How many rounds there are, and flips of each walker in each.
-    keys : (L, R, 2)
-        Of the walkers' random numbers.
-    """
+    """Ladders to walk on one problem: L of them, each with R walkers of k columns."""
 
     k: int
-    betas: Floats
+    betas: Floats  # (R,): inverse temperatures of the places, ascending
     rounds: int
-    flips: int
-    keys: NDArray[np.uint32]
+    flips: int  # of each walker in each round
+    keys: NDArray[np.uint32]  # (L, R, 2): of the walkers' random numbers
 
     def drawn(self, ladder: int) -> Floats:
         """Random numbers (D, R) of the exchanges of a ladder, under the key of its first walker."""
@@ -49,19 +37,14 @@ class LadderPlan:
 
 @dataclass(frozen=True)
 class LadderResult:
-    """What happened on one ladder of R inverse temperatures in D rounds.
+    """What happened on one ladder of R inverse temperatures in D rounds, by place on the ladder."""
 
-    `supports` (R, D, k) and `energies` (R, D): by place on the ladder, at the end of each round. `accepted` (R,): flips
-    that were accepted at a place; `traded` (R - 1,): how often neighbours traded places, of `tried` (R - 1,) times;
-    `trips`: how often a walker went from the hottest to the coldest place and back.
-    """
-
-    supports: NDArray[np.int32]
-    energies: Floats
-    accepted: NDArray[np.int64]
-    traded: NDArray[np.int64]
-    tried: NDArray[np.int64]
-    trips: int
+    supports: NDArray[np.int32]  # (R, D, k) at the end of each round
+    energies: Floats  # (R, D)
+    accepted: NDArray[np.int64]  # (R,): flips that were accepted at a place
+    traded: NDArray[np.int64]  # (R - 1,): how often neighbours traded places
+    tried: NDArray[np.int64]  # (R - 1,): of how many times
+    trips: int  # how often a walker went from the hottest to the coldest place and back
 
 
 Walk = Callable[[int, Floats], tuple[Any, Any, Any]]
@@ -77,24 +60,16 @@ def run_ladder(plan: LadderPlan, ladder: int, walk: Walk) -> LadderResult:
     drawn = plan.drawn(ladder)
     for round_ in range(rounds):
         places[round_] = who
-        own = np.empty(n)
-        own[who] = betas
-        supports[:, round_], energies[:, round_], accepted[:, round_] = walk(round_, own)
+        walker_betas = np.empty(n)
+        walker_betas[who] = betas
+        supports[:, round_], energies[:, round_], accepted[:, round_] = walk(round_, walker_betas)
         lower = np.arange(round_ % 2, n - 1, 2)
         gain = energies[who[lower + 1], round_] - energies[who[lower], round_]
         gain *= betas[lower + 1] - betas[lower]
         # Underflow is a refusal; a gain above 0 is an acceptance whatever the number.
         yes = drawn[round_, lower] <= np.exp(np.minimum(gain, 0.0))
         who[lower[yes]], who[lower[yes] + 1] = who[lower[yes] + 1], who[lower[yes]]
-    return from_places(supports, energies, accepted, places)
-
-
-def from_places(
-    supports: NDArray[np.int32], energies: Floats, accepted: NDArray[np.int64], places: NDArray[Any]
-) -> LadderResult:
-    """What walkers did, told by place on the ladder."""
-    rounds, n = places.shape
-    who, at = places.T, np.arange(rounds)
+    walkers, at = places.T, np.arange(rounds)
     tried = np.array([len(range(lower % 2, rounds - 1, 2)) for lower in range(n - 1)], dtype=np.int64)
     traded = (places[:-1, :-1] == places[1:, 1:]).sum(axis=0) if n > 1 else np.zeros(0)
     heading, trips = np.zeros(n, np.int64), 0  # 1: to the cold end, -1: back from it
@@ -102,5 +77,5 @@ def from_places(
         trips += int(heading[first] == -1)
         heading[first] = 1
         heading[last] = -1 if heading[last] == 1 else heading[last]
-    told = supports[who, at], energies[who, at], accepted[who, at].sum(axis=1)
-    return LadderResult(*told, traded.astype(np.int64), tried, trips)
+    by_place = supports[walkers, at], energies[walkers, at], accepted[walkers, at].sum(axis=1)
+    return LadderResult(*by_place, traded.astype(np.int64), tried, trips)

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, undefined
+from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, first_order, undefined
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
-from pairflip.engines.first_support import first_order
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import flip_draws
@@ -124,17 +123,7 @@ class ReferenceEngine:
 
 
 class LiteralWalkers:
-    """Chains that make so many flips in each round, at whatever temperature they are told.
-
-    Parameters
-    ----------
-    engine, form, k
-        Who decides, the problem, and the number of columns.
-    keys : (R, 2)
-        One for each walker.
-    flips : int
-        In each round.
-    """
+    """Chains with these keys (R, 2) that make so many flips in each round, at whatever temperature they are told."""
 
     def __init__(self, engine: ReferenceEngine, form: Form, k: int, keys: NDArray[np.uint32], flips: int) -> None:
         self._engine, self._form, self._k, self._keys, self._flips = engine, form, k, keys, flips

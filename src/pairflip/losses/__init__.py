@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairflip.limits import Limits
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.cox import CoxLoss
 from pairflip.losses.likelihood import RIDGE, Likelihood
@@ -16,6 +15,7 @@ from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.losses.poisson import PoissonLoss
 from pairflip.losses.signs import SignedError
 from pairflip.losses.squares import SEVERAL, SquaredError
+from pairflip.rules import Limits
 
 __all__ = [
     "LOSSES",

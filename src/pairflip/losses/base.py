@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.inputs import as_target
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 
@@ -64,130 +65,119 @@ class Quadratic(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldCoefficients:
-    """What F folds predict with: coefficients (F, k) of their columns, (F, A) of forced ones, intercepts (F,).
+    """What F folds predict with; with q targets (or classes) each array has one more axis, q, at its end."""
 
-    With q targets these are (F, k, q), (F, A, q) and (F, q).
-    """
-
-    coefs: Floats
-    always_coefs: Floats
-    intercepts: Floats
+    coefs: Floats  # (F, k) of the chosen columns
+    always_coefs: Floats  # (F, A) of forced ones
+    intercepts: Floats  # (F,)
 
 
 @dataclass(frozen=True)
 class Words:
-    """Names of the errors of held-out rows.
+    """Names of the errors of held-out rows."""
 
-    `error` and `share` head the columns of tables, `meaning` says what they are; `cv_error` is what is minimized;
-    `explained` is what a fraction of which is explained; `ranking` names how well rows are ranked, where that is told.
-    """
-
-    error: str
-    cv_error: str
-    share: str = "R2"
+    error: str  # head of a column of tables
+    cv_error: str  # what is minimized
+    share: str = "R2"  # head of the next column
     long_error: str = "Root mean square error"
-    explained: str = "variance"
-    ranking: str = ""
+    explained: str = "variance"  # of which a fraction is explained
+    ranking: str = ""  # how well rows are ranked, where that is told
     meaning: str = "RMSE in the unit of the target; R2, one minus the squared error over that of the mean"
 
 
-class HeldOutJudge(Protocol):
-    """Errors of held-out rows under supports fitted without them; `yy` (F,) is y'y on the rows of each fold."""
+class HeldOutJudge:
+    """Errors of held-out rows under supports fitted without them; a subclass has `judged`, `fits` and `row_errors`."""
 
-    @property
-    def yy(self) -> Floats:
-        """Twice the energies (F,) without chosen columns."""
-        ...
+    yy: Floats  # (F,): twice the energies without chosen columns
+    _folds: Folds
+
+    def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k), and energies (F, C).
+
+        Energies are those of the supports on the training rows of their folds. With q predictions of a row, residuals
+        are (C, P q), those of a row together.
+        """
+        raise NotImplementedError
 
     def residuals(self, supports: NDArray[np.int64]) -> Floats:
         """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
-        ...
-
-    def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds."""
-        ...
+        return self.judged(supports)[0]
 
     def without_columns(self) -> Floats:
-        """Observed minus predicted (P,) when no columns are chosen."""
-        ...
+        """Observed minus predicted (P,) by the constant, or by the forced columns alone."""
+        return np.asarray(self.judged(np.empty((len(self._folds), 1, 0), dtype=np.int64))[0][0])
 
     def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
-        """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
-        ...
+        """What the folds predict with: coefficients of columns (F, n), each on the training rows of its fold."""
+        raise NotImplementedError
 
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""
-        ...
+        raise NotImplementedError
 
 
-class Loss(Protocol):
-    """All that depends on what is minimized.
+class Loss:
+    """All that depends on what is minimized."""
 
-    Attributes
-    ----------
-    name : str
-        As in ``SubsetProblem(..., loss=name)``.
-    words : Words
-        What its errors are called.
-    quadratic : bool
-        Whether the form it prepares is the whole truth; otherwise the form's `energy` is, and engines descend in that.
-    squared : bool
-        Whether errors are squared errors of numbers (RMSE, R2), of one target or of several.
-    """
-
-    name: str
-    words: Words
-    quadratic: bool
-    squared: bool
+    name: str  # as in ``SubsetProblem(..., loss=name)``
+    words: Words  # what its errors are called
+    quadratic = False  # whether its form is the whole truth; otherwise engines descend in the form's `energy`
+    squared = False  # whether errors are squared errors of numbers (RMSE, R2), of one target or of several
+    takes_offset = False
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
-        """The target as numbers (M,), and the labels of its classes if it has classes."""
-        ...
+        """The target as numbers (M,) or (M, c), and the labels of its classes if it has classes."""
+        return as_target(y, n_rows), None
 
     def mean(self, eta: Floats) -> Floats:
-        """What is predicted, from the linear predictor."""
-        ...
+        """What is predicted, from the linear predictor (m,), or (m, q) where there are several."""
+        return eta
 
     def observed(self, y: Floats) -> Floats:
         """What predictions of rows are compared with, (M,), or (M, q) of several targets or classes."""
-        ...
+        return y
+
+    def expected(self, y: Floats, eta: Floats, baseline: Any) -> Floats:
+        """Predictions of held-out rows with targets y, as `observed` gives them, and linear predictors `eta`."""
+        return self.mean(eta)
 
     def strata(self, y: Floats) -> NDArray[Any] | None:
         """Kinds of rows (M,) whose shares random folds keep; None where there are none."""
-        ...
+        return None
 
     def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats | None:
-        """What the mean of some rows predicts for each, (P,) or (P, q) of q targets; None where there is none."""
-        ...
+        """What the weighted mean of some rows (with an offset, their mean rate) predicts for each; None: nothing."""
+        exposure = np.ones(w.size) if offset is None else np.exp(offset)
+        return np.asarray(np.multiply.outer(exposure, w @ y / (w @ exposure)))
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
         """What makes it impossible to learn from some rows, in words; None where nothing does."""
-        ...
+        return None
 
     def remark(self, problem: SubsetProblem, support: NDArray[np.int64]) -> str:
         """What a reader should know about the fit of a support; empty when all is as usual."""
-        ...
+        return ""
 
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """What each row adds to twice cv_error."""
-        ...
+        raise NotImplementedError
 
     def prepare(self, problem: SubsetProblem) -> Form:
         """The quadratic form of all rows, on which engines walk; fills `candidates`, `scale` and the forced columns."""
-        ...
+        raise NotImplementedError
 
     def without_rows(self, problem: SubsetProblem, rows: NDArray[np.int64], anew: bool = False) -> Form:
         """The quadratic form without some rows; nothing in it may depend on them."""
-        ...
+        raise NotImplementedError
 
     def fit(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Fit:
         """Coefficients and exact energy of one sorted support."""
-        ...
+        raise NotImplementedError
 
     def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
-        """Of the constant, the forced and the chosen coefficients, where the energy is not quadratic."""
-        ...
+        """Of the constant, the forced and the chosen coefficients."""
+        raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """The judge of held-out rows."""
-        ...
+        raise NotImplementedError

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats
-from pairflip.limits import Rules
-from pairflip.losses.units import Units
 from pairflip.moments import Form
+from pairflip.rules import Rules, Units
 
 Ints = NDArray[np.int64]
 _DEPENDENT = 1e-24
@@ -32,16 +31,8 @@ _LOOKS = 2000
 class UnitForm(Form):
     """Units of a table on some rows; positions in a support are those of units.
 
-    Attributes
-    ----------
-    working : Form
-        The columns as they are.
-    bases : U units
-        Their columns on these rows.
-    candidates : (U,)
-        The first column of each.
-    start : (U + 1,)
-        Where the basis of each unit begins among all `columns` (D, M) of the bases.
+    `candidates` (U,) are the first columns of units, `bases` their columns on these rows; the basis of each begins at
+    `start` (U + 1,) among all `columns` (D, M).
     """
 
     what = "groups"
@@ -121,10 +112,10 @@ class UnitForm(Form):
     @cached_property
     def matrix(self) -> Floats:
         """G (D, D) of the bases, formed at first use: identity blocks for units."""
-        gram: Floats = self.columns @ self.columns.T
+        G: Floats = self.columns @ self.columns.T
         for a, b in pairwise(self.start):
-            gram[a:b, a:b] = np.eye(b - a)
-        return gram
+            G[a:b, a:b] = np.eye(b - a)
+        return G
 
 
 class Basis(NamedTuple):

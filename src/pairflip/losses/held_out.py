@@ -1,8 +1,8 @@
-r"""Held-out errors, training energies and coefficients of supports in folds, for squared error.
+r"""Held-out errors, training energies and coefficients of supports in folds.
 
-Every (fold, support) is fitted on the training rows of the fold by subtraction (`held_out_kernel`); where the held-out
-rows hold most of a column, or columns are dependent without them, the support is fitted again on the remaining rows.
-Supports of whole groups are those of their bases (`bases.UnitForm`), of different numbers of columns.
+For squared error (`HeldOutErrors`), every (fold, support) is fitted on the training rows of the fold by subtraction
+(`held_out_kernel`); where the held-out rows hold most of a column, or columns are dependent without them, the support
+is fitted again on the remaining rows. Other energies are always fitted on the remaining rows (`FoldByFold`).
 Errors are in units of the targets' standard deviations on the training rows where targets are scaled. Predictions of
 one row stand together, target by target; nothing knows of the held-out rows before they are predicted.
 """
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
-from pairflip.distinct import distinct_supports
 from pairflip.least_squares import Floats, qr_several
-from pairflip.losses.base import FoldCoefficients
+from pairflip.losses.base import Fit, FoldCoefficients, HeldOutJudge
 from pairflip.losses.bases import UnitForm
 from pairflip.losses.squares import SquaredError, constants, project_rows
-from pairflip.losses.units import ABSENT
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
+from pairflip.projection import column_blocks
+from pairflip.supports import ABSENT, distinct_supports
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -34,50 +33,38 @@ _FORMED = 500  # columns whose matrix is formed whatever the supports are
 
 
 class _Fitted(NamedTuple):
-    """One support on the training rows of a fold, in the units of the table: (n, q), (a, q), (q,), and the energy.
+    """One support on the training rows of a fold, in the units of the table."""
 
-    `residual` (h, q) is observed minus predicted on the rows left out.
-    """
-
-    coef: Floats
-    always_coef: Floats
-    intercept: Floats
+    coef: Floats  # (n, q)
+    always_coef: Floats  # (a, q)
+    intercept: Floats  # (q,)
     energy: float
-    residual: Floats
+    residual: Floats  # (h, q): observed minus predicted on the rows left out
 
 
 class _Solved(NamedTuple):
-    """P pairs of fold and support: x (P, q, n) and g (P, q, f) as in the kernel, energies (P,), residuals (q, .).
+    """P pairs of fold and support."""
 
-    Residuals of the rows left out begin at `at[p]`; `alone` has the pairs that were fitted again.
-    """
-
-    x: Floats
-    g: Floats
-    energy: Floats
-    residual: Floats
-    at: Ints
-    alone: dict[int, _Fitted]
+    x: Floats  # (P, q, n), as in the kernel
+    g: Floats  # (P, q, f), as in the kernel
+    energy: Floats  # (P,)
+    residual: Floats  # (q, .): of the rows left out, from at[p] on
+    at: Ints  # (P,)
+    alone: dict[int, _Fitted]  # the pairs that were fitted again
 
 
-class HeldOutErrors:
-    """Errors of held-out rows under supports fitted without them.
+class HeldOutErrors(HeldOutJudge):
+    """Errors of held-out rows in squared error.
 
-    Attributes
-    ----------
-    yy : (F,)
-        What the targets have on the training rows of each fold, twice the energy without columns.
-    observed : (P q,)
-        Targets of the held-out rows; of several targets less their mean and divided by their scale.
-    means, scales : (F, q)
-        These, on the training rows.
+    `means` and `scales` (F, q) are those of the targets on the training rows; `observed` (P q,) the targets of the
+    held-out rows, of several targets less their mean and divided by their scale.
     """
 
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
-        loss, gram = problem.loss, problem.form
+        loss, form = problem.loss, problem.form
         assert isinstance(loss, SquaredError)
         self._problem, self._folds, self._several = problem, folds, loss.several
-        base = self._base = gram.base if isinstance(gram, TrainingForm) else gram
+        base = self._base = form.base if isinstance(form, TrainingForm) else form
         ridge_rows = np.zeros((len(base.targets) - problem.n_rows, problem.forced_basis.shape[1]))
         self._basis: Floats = np.vstack([problem.forced_basis, ridge_rows])
         self._rows = np.concatenate(folds.left_out).astype(np.int64)
@@ -120,12 +107,8 @@ class HeldOutErrors:
         """The training rows of a fold."""
         return np.delete(np.arange(self._problem.n_rows), self._folds.left_out[fold])
 
-    def residuals(self, supports: Ints) -> Floats:
-        """Observed minus predicted (C, P q) when fold f is predicted by supports[f, c] of (F, C, k)."""
-        return self.judged(supports)[0]
-
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
-        """The same, and the energies (F, C) of the supports on the training rows of their folds."""
+        """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k); equal ones once."""
         folds, chains, k = supports.shape
         each = supports.reshape(folds * chains, k)
         pairs, _, which, _ = distinct_supports(np.column_stack([each, np.repeat(np.arange(folds), chains)]))
@@ -145,10 +128,6 @@ class HeldOutErrors:
         """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
         pairs, _, which, _ = distinct_supports(np.column_stack([supports, fold]))
         return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[which])
-
-    def without_columns(self) -> Floats:
-        """Observed minus predicted (P q,) when nothing is chosen: by the mean and the forced columns of other rows."""
-        return np.asarray(self.judged(np.empty((len(self._folds), 1, 0), dtype=np.int64))[0][0])
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
@@ -300,6 +279,69 @@ class HeldOutErrors:
             problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
         )
         return _Fitted(coef, always_coef, intercept, energy, residual)
+
+
+class FoldByFold(HeldOutJudge):
+    """Errors of held-out rows by `loss.fit_rows` on the training rows of a fold, once for all chains that chose it."""
+
+    def __init__(self, loss: Any, problem: SubsetProblem, folds: Folds) -> None:
+        self._loss, self._problem, self._folds = loss, problem, folds
+        everything = np.arange(problem.n_rows)
+        self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
+        self._known: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
+
+    @cached_property
+    def yy(self) -> Floats:  # type: ignore[override]
+        """Twice the energies (F,) without chosen columns."""
+        return np.asarray(2.0 * self.judged(np.zeros((len(self._kept), 1, 0), dtype=np.int64))[1][:, 0])
+
+    def _fit(self, fold: int, columns: Ints) -> tuple[Fit, Any]:
+        """The fit of some columns on the training rows of a fold, made once: errors and coefficients both need it."""
+        key = fold, columns.tobytes()
+        if key not in self._known:
+            self._known[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
+        return self._known[key]
+
+    def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
+        """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
+        problem, rows = self._problem, self._folds.rows[fold]
+        support = problem.columns_of(support)
+        fit, baseline = self._fit(fold, support)
+        eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
+        eta = eta + problem.X[np.ix_(rows, support)] @ fit.coef
+        if problem.offset is not None:
+            eta = eta + problem.offset[rows]
+        y = problem.y[rows]
+        return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)), fit.energy
+
+    def judged(self, supports: Ints) -> tuple[Floats, Floats]:
+        """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
+        folds, chains, _ = supports.shape
+        residuals, energies = None, np.empty((folds, chains))
+        for fold in range(folds):
+            distinct, _, which, _ = distinct_supports(supports[fold])
+            for u, support in enumerate(distinct):
+                left, energy = self._judge(fold, support)
+                if residuals is None:
+                    residuals = np.empty((chains, self._folds.places[-1].stop, *left.shape[1:]))
+                residuals[which == u, self._folds.places[fold]], energies[fold, which == u] = left, energy
+        assert residuals is not None
+        return residuals.reshape(chains, -1), energies
+
+    def fits(self, supports: Ints) -> FoldCoefficients:
+        """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
+        found = [self._fit(f, each[each != ABSENT])[0] for f, each in enumerate(supports)]
+        coefs = np.zeros((*supports.shape, *found[0].coef.shape[1:]))
+        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in found])
+        return FoldCoefficients(
+            coefs, np.stack([fit.always_coef for fit in found]),
+            np.stack([np.asarray(fit.intercept, dtype=float) for fit in found]),
+        )  # fmt: skip
+
+    def row_errors(self, residuals: Floats) -> Floats:
+        """What each held-out row adds to twice cv_error."""
+        observed = self._loss.observed(self._problem.y[self._folds.row]).ravel()
+        return np.asarray(self._loss.row_errors(observed, observed - residuals))
 
 
 def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:

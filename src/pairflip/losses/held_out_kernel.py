@@ -71,18 +71,19 @@ def solve_pairs(
     ZH, YH, FH = np.empty((k, most + nf)), np.empty((q, most + nf)), np.empty((nf, most))
     U, D, c, v, rest = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(max(k, nf)), np.empty(M)
     Z, G, B, rows, G_S = data.Z, data.G, data.B, left.rows, np.empty((k, k))
-    now = -1
+    last_fold = -1
     for p in range(P):
         S, f = supports[p], fold[p]
         first, h = left.start[f], left.start[f + 1] - left.start[f]
         K = left.K[f]
-        if f != now:
-            now = f
+        if f != last_fold:  # pairs of one fold stand together: its rows are gathered once
+            last_fold = f
             for a in range(nf):
                 for m in range(h):
                     FH[a, m] = data.F[a, rows[first + m]]
             for t in range(q):
                 _take(data.Y[t], rows, first, h, FH, left.R[f], v, YH[t])
+        # Many folds choose the same support, whose block of G need not be gathered again.
         same = p > 0
         for i in range(k):
             same = same and S[i] == supports[p - 1, i]
@@ -96,6 +97,7 @@ def solve_pairs(
         for i in range(k):
             for j in range(i, k):
                 U[i, j] = G_S[i, j]
+            # Few rows: row by row, so that the inner loop runs over columns and vectorizes.
             if h > _FEW:
                 for j in range(i, k):
                     U[i, j] -= _dot(ZH[i], ZH[j], h + nf)
@@ -119,6 +121,7 @@ def solve_pairs(
             explained = _solve(U, k, c, x[p, t])
             E += 0.5 * left.weight[f, t] * (left.yy[f, t] - explained)
             everything += 0.5 * left.weight[f, t] * left.yy[f, t]
+        # A difference of nearly equal numbers has no digits: then the energy comes from the residuals themselves.
         if not calm or EXPLAINED * everything > E:
             E = 0.0
             for t in range(q):
@@ -145,6 +148,7 @@ def solve_pairs(
                 x_i = x[p, t, i]
                 for m in range(h):
                     residual[t, here + m] -= x_i * ZH[i, m]
+            # Forced columns were swept out of all rows; without the held-out ones their coefficients move by g.
             for a in range(nf):
                 total = 0.0
                 for m in range(h):
@@ -200,7 +204,7 @@ def _factor(U: Any, k: Any, whole: Any) -> Any:
                     U_i[j] -= f * U_l[j]
             pivot = U_i[i]
             least = min(least, pivot / whole[i])
-            if not pivot > 0.0:
+            if not pivot > 0.0:  # nor NaN
                 return 0.0
             root = 1.0 / pivot**0.5
             for j in range(i, k):

@@ -11,6 +11,7 @@ squares (Lawson & Hanson 1974, as SciPy has it) after the free columns were swep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, factor, qr_energy
-from pairflip.limits import Limits
 from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic
-from pairflip.losses.fold_by_fold import FoldByFold
+from pairflip.losses.held_out import FoldByFold
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import Form
+from pairflip.rules import Limits
 from pairflip.text import plural, shorten
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ class SignedForm(Form):
         """Some columns (n, M)."""
         return self.form.columns_of(which)
 
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,)."""
-        return self.form.row(j)
+    def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
+        """Rows of G into as many arrays (N,)."""
+        self.form.write_rows(which, out)
 
     def carrying(self, support: Ints) -> NDArray[np.bool_]:
         """Which columns (k,) of a support carry its fit; free ones always count as such."""
@@ -212,10 +213,6 @@ class SignedError(SquaredError):
         coef[at, 0] = np.where(x * signs < 0, 0.0, x / found.scale)
         always_coef, intercept, _ = constants(problem, kept, support, coef, found)
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], 0.5 * float(left @ left)), None
-
-    def expected(self, y: Floats, eta: Floats, baseline: None) -> Floats:
-        """The linear predictor itself."""
-        return eta
 
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Which columns have no weight because of their sign."""

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_target, as_targets
 from pairflip.least_squares import Floats, qr_several
-from pairflip.limits import no_rules
-from pairflip.losses.base import Fit, HeldOutJudge, Words
+from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.bases import UnitForm
-from pairflip.losses.units import Units
-from pairflip.losses.wide import WideGram
+from pairflip.losses.wide import WideForm
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
+from pairflip.rules import Units, no_rules
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -55,16 +54,8 @@ def check_shrinkage(ridge: object) -> float:
     return float(ridge)
 
 
-class SquaredError:
-    """Squared error.
-
-    Parameters
-    ----------
-    several : bool
-        Whether there are several targets.
-    scaled : bool
-        Whether several targets are divided by their standard deviations.
-    """
+class SquaredError(Loss):
+    """Squared error of one target or, if `several`, of several, divided by their standard deviations if `scaled`."""
 
     quadratic = True
     squared = True
@@ -76,30 +67,6 @@ class SquaredError:
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Numbers (M,), or (M, q) of several targets."""
         return (as_targets if self.several else as_target)(y, n_rows), None
-
-    def mean(self, eta: Floats) -> Floats:
-        """The linear predictor itself."""
-        return eta
-
-    def observed(self, y: Floats) -> Floats:
-        """The target itself."""
-        return y
-
-    def strata(self, y: Floats) -> None:
-        """None: rows are drawn at random."""
-        return None
-
-    def told_by_the_mean(self, y: Floats, w: Floats, offset: Floats | None) -> Floats:
-        """The weighted mean."""
-        return np.asarray(np.multiply.outer(np.ones(w.size), w @ y / w.sum()))
-
-    def lacking(self, problem: SubsetProblem, kept: Rows) -> str | None:
-        """Nothing: a target that does not vary is predicted by its mean."""
-        return None
-
-    def remark(self, problem: SubsetProblem, support: Rows) -> str:
-        """Nothing: a support without a fit is refused."""
-        return ""
 
     def row_errors(self, observed: Floats, predicted: Floats) -> Floats:
         """Squared errors."""
@@ -184,14 +151,14 @@ class SquaredError:
         """The sum of some weights if targets are scaled."""
         return float(weights.sum()) if self.scaled else None
 
-    def _form(self, problem: SubsetProblem, of: Projected | WideGram, weights: Floats) -> Form:
+    def _form(self, problem: SubsetProblem, of: Projected | WideForm, weights: Floats) -> Form:
         """The form to walk on; a wide table with few candidates is an ordinary problem."""
         n, limits = of.candidates.size, problem.limits
         dense = 8 * n**2 <= problem.memory_budget
         scale = spread(np.einsum("mq,mq->q", of.targets, of.targets), self._total(weights))
         ruled = limits.ruled and problem.units is None
         rules = limits.rules(of.candidates, problem.always) if ruled else no_rules(n)
-        if isinstance(of, WideGram) and not dense:
+        if isinstance(of, WideForm) and not dense:
             of.finish(scale, rules)
             return of
         form = Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
@@ -264,7 +231,7 @@ def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None
         means = problem.means, problem.target_means
     options: dict[str, Any] = {"ridge": problem.ridge, "intercept": problem.center == "fold"}
     if columns is None and problem.wide:
-        return WideGram(
+        return WideForm(
             problem.X, problem.targets, problem.sample_weight, always=problem.always, means=means, rows=rows, **options
         )
     X, y, weight = problem.X, problem.targets, problem.sample_weight

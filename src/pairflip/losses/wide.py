@@ -18,48 +18,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
 from pairflip.least_squares import Floats
-from pairflip.limits import Rules
 from pairflip.moments import Form
-from pairflip.projection import CONSTANT, centre, penalties, project, take_out
+from pairflip.projection import CONSTANT, centre, column_blocks, penalties, project, take_out
+from pairflip.rules import Rules
 
 _DIRECT, _CENTRED, _PROJECTED = 0, 1, 2  # what is done to a block before products are taken
 _LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost
 _ORDINARY = 2.0**500  # powers of two beyond which squares and sums might overflow
 
 
-class WideGram(Form):
+class WideForm(Form):
     """A `Form` that computes columns and rows of G from the table when they are asked for.
 
-    Parameters
-    ----------
-    X : (M, N) float32 or float64
-        The table; it is kept, not copied.
-    y, weight : (M, q), (M,)
-        Targets and row weights.
-    always : indices
-        Forced columns of X.
-    ridge : float
-        Penalty on coefficients in the units of the table.
-    intercept : bool
-        Whether a constant is one of the forced columns.
-    means : (N,) and (q,), or None
-        What to subtract from X and y first; None for the weighted means.
-    rows : indices, optional
-        The rows to use, all of them by default; the others take part in nothing.
-
-    Attributes
-    ----------
-    means, target_means : (N,), (q,)
-        What was subtracted first, in the units of the table.
-    scale : (n,)
-        What each candidate was divided by, in the units of the table.
-    forced, basis : (M, f), (M, rank)
-        What is always in the model, and an orthonormal basis of it.
-    powers : (f,)
-        The powers of two that forced columns of the table were divided by.
+    The table X (M, N) is kept, not copied. `means` (N,) and (q,) are subtracted from X and y first; None: the weighted
+    means. Only `rows` take part in anything, all of them by default.
     """
+
+    means: Floats  # (N,): what was subtracted first, in the units of the table
+    target_means: Floats  # (q,)
+    scale: Floats  # (n,): what each candidate was divided by, in the units of the table
+    forced: Floats  # (M, f): what is always in the model
+    basis: Floats  # (M, rank): an orthonormal basis of it
+    powers: Floats  # (f,): powers of two that forced columns of the table were divided by
 
     def __init__(
         self,
@@ -187,39 +168,32 @@ class WideGram(Form):
         buffer = np.empty(0)
         for way, part, at in self._positions_by_block():
             if way == _PROJECTED:
-                for row, found in zip(out, vectors @ self.columns_of(np.arange(at.start, at.stop)).T, strict=True):
-                    row[at] = found
+                for row, product in zip(out, vectors @ self.columns_of(np.arange(at.start, at.stop)).T, strict=True):
+                    row[at] = product
                 continue
             block, means = X[:, part], self.means[part]
             if way == _CENTRED or single:
                 if buffer.size != block.size:
                     buffer = np.empty(block.shape, order="F" if X.flags.f_contiguous else "C")
-                block = np.subtract(block, means, out=buffer) if way == _CENTRED else _copied(block, buffer)
+                if way == _CENTRED:
+                    np.subtract(block, means, out=buffer)
+                else:
+                    np.copyto(buffer, block)
+                block = buffer
             # One vector as such: a matrix of one row would be copied, and multiplied by a slower routine.
-            found = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
+            products = (weighted[0] @ block)[None, :] if len(weighted) == 1 else weighted @ block
             if way == _DIRECT:
-                found -= sums * means
+                products -= sums * means
             if at.stop - at.start < means.size:
-                found = found[:, self.candidates[at] - part.start]
-            for row, own in zip(out, found, strict=True):
-                np.divide(own, self.scale[at], out=row[at])
-
-    def row(self, j: int) -> Floats:
-        """Row j of G (N,)."""
-        row = np.empty(self.n_columns)
-        self.write_rows([j], [row])
-        return row
+                products = products[:, self.candidates[at] - part.start]
+            for row, product in zip(out, products, strict=True):
+                np.divide(product, self.scale[at], out=row[at])
 
     def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
         """Rows of G into as many arrays (N,), in one pass over the table."""
         self._multiply(self.columns_of(np.array(which)), out)
         for j, row in zip(which, out, strict=True):
             row[j] = self.diagonal[j]
-
-    @cached_property
-    def matrix(self) -> Floats:
-        """G (N, N), which nothing should ask for: it does not fit the memory budget."""
-        return super().matrix
 
     def on_rows(self, rows: NDArray[np.int64]) -> Floats:
         """All columns on some rows (h, n)."""
@@ -242,8 +216,3 @@ class WideGram(Form):
             more = self.columns_of(np.arange(at.start, at.stop))
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, more]), mode="r"))
         return int(np.linalg.matrix_rank(triangle))
-
-
-def _copied(block: NDArray[Any], buffer: Floats) -> Floats:
-    np.copyto(buffer, block)
-    return buffer

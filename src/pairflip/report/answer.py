@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.limits import ALL_POSITIVE
 from pairflip.report.cautions import cautions_of
 from pairflip.report.figures_by_size import shrinkage_words
 from pairflip.report.proof_words import curve_pieces
@@ -32,6 +31,7 @@ from pairflip.report.vocabulary import (
     vocabulary,
     what_is_counted,
 )
+from pairflip.rules import ALL_POSITIVE
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.verdict import (
     CHANCE,

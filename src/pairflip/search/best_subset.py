@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.engines import Engine, Refused, WalkPlan, get_engine
+from pairflip.engines import Engine, Refused, WalkPlan, engine_for, get_engine, or_rescue
 from pairflip.engines.base import is_lower
-from pairflip.engines.choice import engine_for, or_rescue
 from pairflip.jobs import local_threads
 from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed

@@ -60,7 +60,7 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
     form, k = asked.form, asked.k
     if not can_branch(form) or k < 2:
         return None
-    from pairflip.engines.numba.branching import FREE, TAKEN, branch
+    from pairflip.engines.numba.branching import FREE, TAKEN, BranchPlan, branch
 
     announce_compilation(branch)
     work = Workspaces(asked)
@@ -89,8 +89,9 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
                 tree.columns[0, :n], tree.count[0, FREE], tree.count[0, TAKEN] = free, n, len(inside)
                 tree.doubled[0] = factor.doubled
                 chosen.at[: len(inside)] = np.array(inside, dtype=np.int64)
-                args = form.matrix, work.B, exact, basis, chosen, lowest, tree, form.yy
-                return bool(branch(*args, *errors, most / len(nodes), looked[at], work.stop))
+                plan = BranchPlan(form.yy, *errors, most / len(nodes))
+                args = form.matrix, work.B, exact, basis, chosen, lowest, tree, plan
+                return bool(branch(*args, looked[at], work.stop))
 
         finished = run_pieces(asked, list(range(len(nodes))), one, work.stop, tell=tell)
         return finished, int(looked[:, 0].sum())

@@ -74,7 +74,7 @@ def gather(asked: Question, parts: list[Lowest], looked: int = 0, complete: bool
 
 def exact_columns(form: Form) -> Any:
     """The columns of a form, for compiled code, on few rows that carry all inner products."""
-    from pairflip.engines.numba.orthogonal import Exact
+    from pairflip.engines.numba.lowest import Exact
 
     vectors, targets = form.few_rows
     root = np.sqrt(form.penalty) if form.penalty.any() else np.empty(0)
@@ -193,8 +193,7 @@ class Workspaces:
     def piece(self) -> Iterator[tuple[Any, ...]]:
         """(exact, basis, chosen, levels, lowest) for a piece of work; what it found is taken at the end."""
         from pairflip.engines.numba.enumeration import new_levels
-        from pairflip.engines.numba.lowest import new_kept
-        from pairflip.engines.numba.orthogonal import new_basis
+        from pairflip.engines.numba.lowest import new_basis, new_kept
 
         memory, k, exact = self._memory, self.asked.k, self.exact
         if not hasattr(memory, "workspace"):

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
@@ -35,14 +34,8 @@ from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.datatree import MOST_INDICATORS, draws_tree
-from pairflip.search.sampling_journal import (
-    Chain,
-    Folder,
-    chain_numbers,
-    chain_settings,
-    check_counts,
-    walk_missing,
-)
+from pairflip.search.sampling_journal import Chain, Folder, chain_numbers, chain_settings, check_counts, walk_missing
+from pairflip.supports import distinct_supports
 from pairflip.text import column_labels, percent, plural
 
 if TYPE_CHECKING:

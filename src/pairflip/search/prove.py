@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.distinct import distinct_supports
-from pairflip.engines import get_engine
+from pairflip.engines import failure_note, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, is_lower, reaches
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import failure_note
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
@@ -35,6 +33,7 @@ from pairflip.search.exhaustive import (
 )
 from pairflip.search.on_device import device_pays, enumerate_on_device
 from pairflip.search.ridge_bound import LARGEST, RidgeTree, bound_seconds, can_bound
+from pairflip.supports import distinct_supports
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
@@ -36,6 +35,7 @@ from pairflip.search.sampling_journal import (
     walk_missing,
 )
 from pairflip.search.schedule import greedy_scale
+from pairflip.supports import distinct_supports
 
 if TYPE_CHECKING:
     import pandas as pd

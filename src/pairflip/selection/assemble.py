@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairflip
-from pairflip.distinct import distinct_supports
 from pairflip.engines.base import is_lower, reaches
 from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
-from pairflip.losses.units import ABSENT, filled_up, unchanged_in
 from pairflip.problem import SubsetProblem
 from pairflip.search.automatic_proof import proof_of, proof_seconds
 from pairflip.search.portfolio import descended, first_best
@@ -33,6 +31,7 @@ from pairflip.selection.prediction import with_fold_fits, with_training_ranges
 from pairflip.selection.settings import Selection
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
+from pairflip.supports import ABSENT, distinct_supports, filled_up, unchanged_in
 from pairflip.text import label_text
 
 Supports = NDArray[np.int64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
-from pairflip.losses.units import Units
+from pairflip.rules import Units
 from pairflip.search.prove import Proof
 from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability

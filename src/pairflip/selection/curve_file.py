@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
-from pairflip.losses.units import ABSENT
 from pairflip.search.prove import Proof
 from pairflip.selection.curve import (
     AnnealCurves,
@@ -36,6 +35,7 @@ from pairflip.selection.curve import (
 )
 from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability
+from pairflip.supports import ABSENT
 
 if TYPE_CHECKING:
     import xarray as xr

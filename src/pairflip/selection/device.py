@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
 from pairflip.engines.blas import one_blas_thread
-from pairflip.engines.choice import failure_note, failures_of
 from pairflip.jobs import local_threads
 from pairflip.moments import Form
 from pairflip.selection.tasks import Grid, Outcome, Task, batches

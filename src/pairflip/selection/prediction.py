@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
-from pairflip.losses.units import ABSENT
 from pairflip.selection.coefficients import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
 from pairflip.selection.curve import FoldFits, SizeCurve, TrainingRange
 from pairflip.selection.verdict import recommended_size
+from pairflip.supports import ABSENT
 from pairflip.text import listed
 
 if TYPE_CHECKING:

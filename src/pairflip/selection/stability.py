@@ -35,14 +35,15 @@ from pairflip.engines.blas import one_blas_thread
 from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.units import ABSENT, Units, filled_up
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
+from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
 from pairflip.selection.folds import Folds
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
 from pairflip.selection.subsampling import TooFewRows, half_samples, search_halves
+from pairflip.supports import ABSENT, filled_up
 from pairflip.text import percent, plural
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.blocks import column_blocks
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks
 from pairflip.tables.categories import (
     Asked,
     as_classes,

@@ -37,14 +37,9 @@ _launching = Lock()
 
 
 class CudaEngine:
-    """Walks chains on a CUDA device.
+    """Walks chains on a CUDA device, in launches of at most `slice_ns`.
 
-    Parameters
-    ----------
-    memory : int, optional
-        Bytes of device memory a group of walks may take; default four fifths of what is free.
-    slice_ns : int
-        How long one launch may last.
+    A group of walks may take `memory` bytes of the device, by default four fifths of what is free.
     """
 
     name = "cuda"

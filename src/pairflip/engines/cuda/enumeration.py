@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.distinct import distinct_supports
 from pairflip.engines.cuda.device import SLICE_NS, free_bytes, gone_is_refused, why_unavailable
 from pairflip.moments import Form
+from pairflip.supports import distinct_supports
 
 Columns = NDArray[np.int64]
 
@@ -132,20 +132,9 @@ def _kernel(k: int, nodes: int, spans: int, threads: int, far: bool) -> Any:
 
 
 class Enumeration:
-    """All supports of k columns of one problem, a launch at a time.
+    """All supports of k columns of one problem, a launch of at most `slice_ns` at a time.
 
-    Parameters
-    ----------
-    form
-        The problem.
-    k
-        Size of a support.
-    error
-        By how much elements of G may be off.
-    capacity
-        Supports that may be handed over at a time.
-    slice_ns
-        How long one launch may last.
+    Elements of G may be off by `error`; up to `capacity` supports may be handed over at a time.
     """
 
     def __init__(self, form: Form, k: int, error: float, capacity: int = CAPACITY, slice_ns: int = SLICE_NS) -> None:

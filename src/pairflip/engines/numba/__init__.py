@@ -65,26 +65,26 @@ class NumbaEngine:
 
     def walk(self, pairs: Sequence[Pair], *, n_jobs: int = 1, tick: Tick | None = None) -> list[WalkResult]:
         """Walk the pairs one after the other, the chains of each in `n_jobs` threads."""
-        largest, memory, results = max((plan.k for _, plan in pairs), default=0), None, []
+        largest, last, idle, results = max((plan.k for _, plan in pairs), default=0), None, list[Any](), []
         for form, plan in pairs:
             if (reason := self.refuses(form, plan)) is not None:
                 raise Refused(reason)
-            if memory is None or memory.form is not form:
-                memory = _Memory(form, largest)
-            results.append(self._walk_pair(form, plan, n_jobs, tick, memory))
+            if last is not form:
+                last, idle = form, []
+            results.append(self._walk_pair(form, plan, n_jobs, tick, largest, idle))
         return results
 
     def path(self, form: Form, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         with one_blas_thread():
-            found: Steps = _searcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
-            return found
+            steps: Steps = _searcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
+            return steps
 
     def forward(self, form: Form, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
         """A first support of k columns where energies are not quadratic, cheaper than a path; None if there is none."""
         with one_blas_thread():
-            found: NDArray[np.int64] | None = _searcher(form, k, _ignore if tick is None else tick).forward(k)
-            return found
+            support: NDArray[np.int64] | None = _searcher(form, k, _ignore if tick is None else tick).forward(k)
+            return support
 
     def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
@@ -92,31 +92,25 @@ class NumbaEngine:
         from pairflip.engines.numba.chains import Walks
 
         announce_compilation(walk)
-        walks, found = Walks(form, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
+        walks, ladders = Walks(form, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
 
         def work(first: int, last: int) -> None:
             for ladder in range(first, last):
-                found[ladder] = walks.ladder(plan, ladder)
+                ladders[ladder] = walks.ladder(plan, ladder)
 
         _in_threads(work, len(plan.keys), n_jobs, [])
-        return [found[ladder] for ladder in range(len(plan.keys))]
+        return [ladders[ladder] for ladder in range(len(plan.keys))]
 
-    def _walk_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None, memory: _Memory) -> WalkResult:
+    def _walk_pair(
+        self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None, largest: int, idle: list[Any]
+    ) -> WalkResult:
+        """The annealing of one pair, if there is any, and then its descents; `idle` are searchers to be used again."""
         walked = self._anneal_pair(form, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
         if plan.descent is None and form.quadratic:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
-        reached, work = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains)
-        self._descend_pair(memory, plan, starts, walked, reached, work, n_jobs, tick)
-        return replace(walked, reached=reached, nanoseconds=float(work.sum()))
-
-    def _descend_pair(
-        self, memory: _Memory, plan: WalkPlan, starts: NDArray[np.int64] | None, walked: WalkResult,
-        reached: NDArray[np.int64], nanoseconds: Floats, n_jobs: int, tick: Tick | None,
-    ) -> None:  # fmt: skip
-        """Chain by chain into `walked`, `reached` and `nanoseconds`."""
         descent = Descent() if plan.descent is None else plan.descent
-        stop: list[bool] = []
+        reached, nanoseconds, stop = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains), list[bool]()
 
         def go_on(scans: int) -> None:
             if stop:
@@ -124,19 +118,26 @@ class NumbaEngine:
             if tick is not None:
                 tick(scans)
 
-        if not memory.idle:
-            memory.idle.append(memory.take(go_on))  # the first one forms G, before there are threads
+        def take() -> Any:
+            try:  # not by a look at its length: another thread may take the last one
+                searcher = idle.pop()
+            except IndexError:
+                return _searcher(form, largest, go_on)
+            searcher.go_on = go_on
+            return searcher
 
         def work(first: int, last: int) -> None:
-            searcher = memory.take(go_on)
+            searcher = take()
             for c in range(first, last):
-                found = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
-                walked.support[c] = walked.best_support[c] = found.support
-                walked.final_energy[c] = found.energy
-                reached[c], nanoseconds[c] = (found.reached, found.tried), found.nanoseconds
-            memory.idle.append(searcher)
+                chain = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
+                walked.support[c] = walked.best_support[c] = chain.support
+                walked.final_energy[c] = chain.energy
+                reached[c], nanoseconds[c] = (chain.reached, chain.tried), chain.nanoseconds
+            idle.append(searcher)
 
+        idle.append(take())  # the first one forms G, before there are threads
         _in_threads(work, plan.chains, n_jobs, stop)
+        return replace(walked, reached=reached, nanoseconds=float(nanoseconds.sum()))
 
     def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.annealing import walk
@@ -174,23 +175,6 @@ def _searcher(form: Form, largest: int, go_on: Tick) -> Any:
 
     announce_compilation(best_moves)
     return ExactSearcher(form, largest, go_on)
-
-
-class _Memory:
-    """Searchers on one problem, as many as run at a time, for supports up to `largest`."""
-
-    def __init__(self, form: Form, largest: int) -> None:
-        self.form, self.largest = form, largest
-        self.idle: list[Any] = []
-
-    def take(self, go_on: Tick) -> Any:
-        """A searcher that nobody uses; it goes back to `idle`."""
-        try:
-            searcher = self.idle.pop()
-        except IndexError:
-            return _searcher(self.form, self.largest, go_on)
-        searcher.go_on = go_on
-        return searcher
 
 
 class _Stopped(Exception):

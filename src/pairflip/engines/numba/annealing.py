@@ -211,7 +211,7 @@ def inner(G, columns, a, b):
 
 
 @apart
-def gram_row(system, work, j):
+def matrix_row(system, work, j):
     """Row j of G; where only columns are kept, from those computed lately."""
     if system.G.size:
         return system.G[j]
@@ -322,7 +322,7 @@ def build_table(system, work, order, table, k):
     empty(system.form, table)
     while built < k and table.values[S, order[built]] > SINGULAR:
         j = np.int64(order[built])
-        add(system.form, table, built, j, gram_row(system, work, j))
+        add(system.form, table, built, j, matrix_row(system, work, j))
         built += 1
     if built < k:
         count_rules(system.form, table, order, k)
@@ -348,7 +348,7 @@ def exchange(system, work, table, k, i, out, j):
         k -= 1
         remove(form, table, k + 1, i)
     if j != NOWHERE:
-        add(form, table, k, j, gram_row(system, work, j))
+        add(form, table, k, j, matrix_row(system, work, j))
         if i < k and out != NOWHERE:
             support[i], support[k] = support[k], support[i]
             for n in range(A.shape[1]):

@@ -46,6 +46,17 @@ class Branches(NamedTuple):
     rest: Any
 
 
+class BranchPlan(NamedTuple):
+    """Numbers of a walk down the tree: y'y, and relative to it what rounding may add to a bound (`slack`) and to what
+    elimination explains (`error`); after `most` branches the walk is given up.
+    """
+
+    yy: float
+    slack: float
+    error: float
+    most: float
+
+
 FREE, TAKEN, NEXT = 0, 1, 2
 
 
@@ -101,7 +112,7 @@ def leave_out(tree, level, first):
         for d in range(dim):
             total += T[level, own, d] * T[level, out, d]
         total /= norm
-        for d in range(dim):
+        for d in range(dim):  # a projection, which never enlarges an error
             T[below, m, d] = T[level, own, d] - total * T[level, out, d]
     tree.count[below, FREE], tree.count[below, TAKEN] = left, tree.count[level, TAKEN] + first
     tree.count[below, NEXT] = 0
@@ -131,10 +142,10 @@ def take_in(G, tree, a, column):
 
 
 @template
-def judge_leaf(exact, basis, chosen, kept, tree, level, first, only, reach, error, yy):
+def judge_leaf(exact, basis, chosen, kept, tree, plan, level, first, only, reach):
     """Supports that lack one column: each after place `first` of the order; or (`only`) all of these together."""
     a, n, last, hits = tree.count[level, TAKEN] + first, tree.count[level, FREE], chosen.at.size - 1, int(only)
-    wanted, slack = tree.rest[last] - reach - error * yy, 2.0 * error * yy
+    wanted, slack = tree.rest[last] - reach - plan.error * plan.yy, 2.0 * plan.error * plan.yy
     for m in range(first, n):
         j = tree.columns[level, tree.order[level, m]]
         if only and a < last:
@@ -143,6 +154,7 @@ def judge_leaf(exact, basis, chosen, kept, tree, level, first, only, reach, erro
         elif only:
             chosen.seen[j] = 1
         else:
+            # Compared without a division, with all that rounding may hide: what is passed here is never the lowest.
             square = slack
             for t in range(tree.r.shape[1]):
                 square += tree.r[last, t, j] * tree.r[last, t, j]
@@ -150,19 +162,18 @@ def judge_leaf(exact, basis, chosen, kept, tree, level, first, only, reach, erro
                 chosen.seen[j] = 1
                 hits += 1
     if hits:
-        judge(exact, basis, chosen, kept, chosen.seen.size, yy)
+        judge(exact, basis, chosen, kept, chosen.seen.size, plan.yy)
         for m in range(n):
             chosen.seen[tree.columns[level, m]] = 0
 
 
 @entry
-def branch(G, B, exact, basis, chosen, kept, tree, yy, slack, error, most, looked, stop):
+def branch(G, B, exact, basis, chosen, kept, tree, plan, looked, stop):
     """Walk down a tree (k >= 2 single columns) whose root is in level 0 of `tree`; False if it was given up.
 
-    `slack`: what rounding may add to a bound, `error`: that of what elimination explains, both relative to y'y. After
-    `most` branches it is given up. `looked` (2,): supports evaluated, branches entered.
+    `looked` (2,): supports evaluated, branches entered.
     """
-    k, n, level = chosen.at.size, B.shape[1], 0
+    k, n, level, yy = chosen.at.size, B.shape[1], 0, plan.yy
     for j in range(n):
         tree.s[0, j] = 1.0
         for t in range(B.shape[0]):
@@ -181,21 +192,24 @@ def branch(G, B, exact, basis, chosen, kept, tree, yy, slack, error, most, looke
             if exact.ruled and not keeps_rules(exact, chosen.at, a, n):  # nor does any support of the children to come
                 level -= 1
                 continue
+        # Elimination is needed at leaves only, but shared by all leaves that have these columns in.
         while known < min(a, k - 1):
             take_in(G, tree, known, chosen.at[known])
             known += 1
-        reach = reach_of(kept, yy) + slack * yy
+        reach = reach_of(kept, yy) + plan.slack * yy
         missing = k - a
+        # Nothing to choose any more, or one column: its place is not worth levels of their own.
         if left <= missing or missing == 1:
             if left >= missing:
                 looked[0] += 1.0 if left == missing else float(left)
-                judge_leaf(exact, basis, chosen, kept, tree, level, first, left == missing, reach, error, yy)
+                judge_leaf(exact, basis, chosen, kept, tree, plan, level, first, left == missing, reach)
             level -= 1
             continue
         tree.count[level, NEXT] = first + 1
+        # Too expensive to leave out: the column is in, and the next child is looked at.
         if tree.doubled[level] + tree.cost[level, tree.order[level, first]] > reach:
             continue
-        if stop[0] or looked[1] >= most:
+        if stop[0] or looked[1] >= plan.most:
             return False
         looked[1] += 1.0
         leave_out(tree, level, first)

@@ -7,10 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import INFLATION, RankTooSmall, Tick, WalkPlan, WalkResult, flip_nanoseconds
+from pairflip.engines.base import INFLATION, RankTooSmall, Tick, WalkPlan, WalkResult, first_order, flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
-from pairflip.engines.first_support import first_order
 from pairflip.engines.numba.annealing import (
     AUTO,
     CLOCK,
@@ -36,10 +35,10 @@ _WINDOW = 512
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 
 
-def table_nanoseconds(gram: Form, k: int) -> float:
+def table_nanoseconds(form: Form, k: int) -> float:
     """Cost model: what an acceptance takes in the table, N columns at a time (a Form row may have to be computed)."""
-    n_rows = 0 if gram.dense else gram.n_rows
-    return gram.n_columns * (1.5 + 0.35 * k + n_rows / 4.0)
+    n_rows = 0 if form.dense else form.n_rows
+    return form.n_columns * (1.5 + 0.35 * k + n_rows / 4.0)
 
 
 def new_output(chains: int, steps: int, k: int, *, record: bool) -> Output:
@@ -59,23 +58,23 @@ class Walks:
     """
 
     def __init__(
-        self, gram: Form, k: int, keys: NDArray[np.uint32], way: Way = "auto", *,
+        self, form: Form, k: int, keys: NDArray[np.uint32], way: Way = "auto", *,
         sizes: Floats | None = None, offset: float = 0.0, inflation: float = INFLATION,
     ) -> None:  # fmt: skip
-        self._form, self._k, self._keys = gram, k, keys
+        self._form, self._k, self._keys = form, k, keys
         self._room = k if sizes is None else sizes.size - 1
-        form, none = form_of(gram), np.empty((0, 0))
-        orders = np.zeros((len(keys) if form.ruled else 0, gram.n_columns), np.int32)
+        kernel_form, none = form_of(form), np.empty((0, 0))
+        orders = np.zeros((len(keys) if kernel_form.ruled else 0, form.n_columns), np.int32)
         with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
             for c in range(len(orders)):
-                orders[c] = first_order(gram, k, keys[c])
-        needs = np.searchsorted(form.needs[:, 0], np.arange(gram.n_columns + 1))
+                orders[c] = first_order(form, k, keys[c])
+        needs = np.searchsorted(kernel_form.needs[:, 0], np.arange(form.n_columns + 1))
         self._system = System(
-            gram.matrix if gram.dense else none, none if gram.dense else gram.columns, form, needs, orders
+            form.matrix if form.dense else none, none if form.dense else form.columns, kernel_form, needs, orders
         )
         typical = max(k, min(self._room, 8))
-        flip_ns = flip_nanoseconds(gram, typical)
-        cost = table_nanoseconds(gram, typical) / flip_ns
+        flip_ns = flip_nanoseconds(form, typical)
+        cost = table_nanoseconds(form, typical) / flip_ns
         # A window is long enough to see a rate at which the table pays.
         how = {"auto": AUTO, "square": SQUARE, "table": TABLE}[way], cost, int(max(_WINDOW, 2.0 * cost))
         self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how
@@ -109,13 +108,11 @@ class Walks:
             if self._room > self._k:
                 continue
             # Free of what rounding added flip by flip, and of what bordering an inverse adds.
-            support, gram = chains.order[0, : self._k], self._form
-            own = (
-                gram.matrix[np.ix_(support, support)] if gram.dense else gram.columns[support] @ gram.columns[support].T
-            )
-            own[np.diag_indices(self._k)] = gram.diagonal[support]
-            B = gram.B[:, support]
-            output.final_energy[c] = 0.5 * (gram.yy - float(np.vdot(np.linalg.solve(own, B.T), B.T)))
+            support, form = chains.order[0, : self._k], self._form
+            columns, B = np.zeros((0, 0)) if form.dense else form.columns[support], form.B[:, support]
+            G = form.matrix[np.ix_(support, support)] if form.dense else columns @ columns.T
+            G[np.diag_indices(self._k)] = form.diagonal[support]
+            output.final_energy[c] = 0.5 * (form.yy - float(np.vdot(np.linalg.solve(G, B.T), B.T)))
             output.support[c], output.best_support[c] = support, chains.best[0]
 
     def ladder(self, plan: LadderPlan, which: int) -> LadderResult:
@@ -142,11 +139,11 @@ def new_result(plan: WalkPlan) -> tuple[WalkResult, Output]:
     return WalkResult(*output[:6], record=output.record, record_energy=output.record_energy), output
 
 
-def flip_energies(gram: Form, order: NDArray[np.int64], k: int) -> Floats:
+def flip_energies(form: Form, order: NDArray[np.int64], k: int) -> Floats:
     """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-    n, delta = gram.n_columns, np.full((k, gram.n_columns - k), np.inf)
-    system = Walks(gram, k, np.zeros((0, 2), np.uint32))._system
+    n, delta = form.n_columns, np.full((k, form.n_columns - k), np.inf)
+    system = Walks(form, k, np.zeros((0, 2), np.uint32))._system
     chains = new_chains(1, k, n, len(system.form.B))
     chains.order[0] = order
-    survey(system, new_workspace(n, dense=gram.dense), chains, delta, INFLATION)
+    survey(system, new_workspace(n, dense=form.dense), chains, delta, INFLATION)
     return delta

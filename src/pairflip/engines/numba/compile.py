@@ -26,7 +26,7 @@ def _digest() -> str:
     files = [
         home / "philox.py",
         home / "least_squares.py",
-        home / "limits.py",
+        home / "rules.py",
         home / "engines" / "base.py",
         *Path(__file__).parent.glob("*.py"),
     ]

@@ -30,6 +30,7 @@ WHAT, DROP, FILL = uint64(0), uint64(KICK_DROP), uint64(KICK_FILL)
 @kernel
 def philox(t, stream, key0, key1):
     """One Philox4x32-10 block of counter (t low, t high, stream, 0); words as uint64 below 2**32."""
+    # Words of 32 bits in 64: the high half of a product is a shift, which vectorizes; a mixed type would not.
     c0, c1, c2, c3 = t & LOW, t >> HALF, stream, uint64(0)
     for _ in range(ROUNDS):
         a, b = A * c0, B * c2
@@ -63,6 +64,7 @@ def draw_moves(first, count, key0, key1, k, outside, slot, position, u):
     t0, k0, k1 = uint64(first), uint64(key0), uint64(key1)
     for q in range(count):
         w0, w1, w2, w3 = philox(t0 + uint64(q), MODELS, k0, k1)
+        # Two bits of the first word choose the kind; the others, moved up, the slot: each bit is used once.
         kind, i, j = w0 >> uint64(30), below((w0 << uint64(2)) & LOW, k), below(w1, outside)
         flips = kind > uint64(1) and k > 0 and outside > 0
         slot[q] = i if k > 0 and (flips or kind == uint64(1)) else k
@@ -92,6 +94,7 @@ def draw(key, round_, part, place):
 @kernel
 def accepts(u, z):
     """u <= min(1, exp(-z)), mostly without the exponential: 1 - z <= exp(-z) <= 1 / (1 + z + z^2/2 + z^3/6)."""
+    # Most flips are settled by these two bounds, without an exponential.
     if z <= 0.0 or u < 1.0 - z:
         return True
     # Room for the rounding of the product, so that the quick answer is never another one than that of exp.

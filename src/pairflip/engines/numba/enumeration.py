@@ -28,8 +28,7 @@ import numpy as np
 
 from pairflip.engines.base import EPSILON
 from pairflip.engines.numba.compile import apart, entry
-from pairflip.engines.numba.lowest import judge, keeps_rules, reach_of
-from pairflip.engines.numba.orthogonal import Exact, beside, build, most_columns, set_rests
+from pairflip.engines.numba.lowest import Exact, beside, build, judge, keeps_rules, most_columns, reach_of, set_rests
 from pairflip.least_squares import SINGULAR
 
 ROUNDING = 32.0 * EPSILON
@@ -101,6 +100,7 @@ def enter(R, exact, levels, depth, u, low):
     below, s, r, V, T, start = depth + 1, levels.s, levels.r, levels.V, levels.T, exact.start
     most, q, end, base, first = T.shape[0], r.shape[1], start[u + 1], levels.count[depth, ROWS], levels.count[depth, 0]
     trace, explained, error = levels.node[depth, TRACE], levels.node[depth, EXPLAINED], levels.node[depth, ERROR]
+    # What is singular beside fewer units is singular beside more.
     for l in range(u):
         levels.dead[below, l] = levels.dead[depth, l]
     for j in range(low, end):
@@ -225,6 +225,7 @@ def prepare_pairs(levels, depth, last, yy):
                 pair[TOTAL, i] += V[m, i] * factor
         for i in range(last):
             pair[SIZE, i] += pair[TOTAL, i] * pair[TOTAL, i]
+    # All that depends on one column of a pair is computed once, so that a pair costs a few operations.
     for i in range(last):
         size, inverse, own = pair[SIZE, i], 1.0 / levels.s[depth, i], explained
         for t in range(q):
@@ -248,7 +249,7 @@ def next_row(R, at, levels, depth, first, before, last, wanted):
         v_i, over_s, slack, spread = v[at, i], pair[OVER_S, i], pair[SLACK, i], pair[SPREAD, i]
         gain = wanted - pair[GAIN, i]
         hits = 0.0  # not a whole number: loops over numbers of one kind vectorize
-        if q == 1:
+        if q == 1:  # the usual case: one loop, without an array of totals
             ratio = pair[RATIO, i]
             for j in range(i):
                 g = R[i - first, j] - v_i * v[at, j]
@@ -298,6 +299,7 @@ def second_look(R, at, levels, chosen, depth, first, i, wanted, yy):
             square += a * a
         passes = square + slack * (pair[SIZE, j] + spread * g * g) >= gain * p
         seen[j] = (passes or not sure) and not levels.dead[depth, j]
+        # The first test used bounds on coefficients; with the coefficients themselves few pairs are left.
         if seen[j] and sure and p > 0.0:
             wide, errors = 0.0, 0.0
             for t in range(q):

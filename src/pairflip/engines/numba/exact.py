@@ -61,6 +61,7 @@ def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most
     removing a slot costs. With `signs` (N,), a column whose coefficient would have the wrong sign lowers nothing.
     """
     gain, closed, q = table.values[GAIN], table.columns[CLOSED], len(form.B)
+    # A short list that insertion keeps in order: sorting all moves would be wasted on a few.
     for t in range(most.size):
         slots[t], most[t] = -1, -np.inf
     for i in range(first, last):
@@ -74,6 +75,7 @@ def best_moves(form, table, k, first, last, signs, allowed, slots, columns, most
         if i < k:
             gain[own] = -1.0
             close(form, table, own, LEAVES)
+        # The table ranks free coefficients; the sign of r is that of the coefficient a column would get.
         for l in range(signs.size):
             r = table.A[0, l]
             if i < k:
@@ -110,22 +112,22 @@ class ExactSearcher(Searcher):
 
     form: Any
 
-    def __init__(self, gram: Any, largest: int, go_on: GoOn) -> None:
-        q, n = gram.q, int(gram.start[-1])
-        self.form, self.go_on, self._chunk, self._allowed = gram, go_on, 1, np.ones(gram.n_columns, np.uint8)
+    def __init__(self, form: Any, largest: int, go_on: GoOn) -> None:
+        q, n = form.q, int(form.start[-1])
+        self.form, self.go_on, self._chunk, self._allowed = form, go_on, 1, np.ones(form.n_columns, np.uint8)
         shape: Any = SimpleNamespace(
-            B=np.zeros((q, n)), yy=gram.yy, rules=gram.rules, n_columns=gram.n_columns, start=gram.start
+            B=np.zeros((q, n)), yy=form.yy, rules=form.rules, n_columns=form.n_columns, start=form.start
         )
-        if gram.grouped:
+        if form.grouped:
             self._form, self._rank, self._close_all = units.form_of(shape), best_unit_moves, close_all_units
             self._table, self._in_python = units.new_table(self._form, largest), units.in_units
         else:
             self._form, self._rank, self._close_all = form_of(shape), best_moves, close_all
             self._table, self._in_python = new_table(largest, n, q), in_python
-        self._signs = np.zeros(0, np.int8) if gram.signs is None else gram.signs
+        self._signs = np.zeros(0, np.int8) if form.signs is None else form.signs
         self._moves = np.zeros(TRIED, np.int64), np.zeros(TRIED, np.int64), np.zeros(TRIED), np.zeros(largest)
         # What was found of a form is true for every search on it, whoever makes it.
-        self._fits, self._ends, self._minima = vars(gram).setdefault("found", ({}, {}, {}))
+        self._fits, self._ends, self._minima = vars(form).setdefault("found", ({}, {}, {}))
         self._G = self
         self._fit: Any = None
         scope = self._in_python(

@@ -93,6 +93,7 @@ def log_weight(weight, E, k, d):
 @apart
 def rescale(sums, log):
     """Make another logarithm the one that sums are relative to."""
+    # Weights span hundreds of orders of magnitude: relative to the largest, none of them overflows.
     factor = np.exp(sums.scalars[0] - log)
     sums.scalars[0] = log
     sums.scalars[1] *= factor
@@ -131,6 +132,7 @@ def count_model(weight, sums, start, units, k, Q, d, E):
         sums.inclusion[u] += share
         mask |= 1 << u
         column += start[u + 1] - start[u]
+        # The sums over coefficients are the dear part, and what is negligible now stays negligible.
         if log > sums.scalars[0] - NEGLIGIBLE:
             for i in range(first, column):
                 at = start[u] + i - first
@@ -161,6 +163,7 @@ def visit_models(form, G, start, weight, sums, tables, largest, first, last):
         if d + start[u + 1] - start[u] > weight.most:
             u += 1
             continue
+        # Copied and extended, not changed and changed back: rounding then is that of one path from the root.
         copy_rows(parent.A, child.A, 1 + d)
         copy_rows(parent.Q, child.Q, 1 + d)
         copy_rows(parent.values, child.values, 1)

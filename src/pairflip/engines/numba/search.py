@@ -129,6 +129,7 @@ def go_to(G, form, table, k, target, n):
     Units that lack one they need leave with it. A unit may be closed until another, which it needs, is there: those
     left out are asked again while some enter.
     """
+    # Usually most units are in both supports: removing and adding a few costs less than building anew.
     if drifted(form, table, k):
         k = 0
     before = k + 1
@@ -164,7 +165,7 @@ def rebuild(G, form, table, k):
 @apart
 def descend(G, form, table, k, allowed):
     """The best of all exchanges until none lowers the energy; the number of units, fewer if they are dependent."""
-    for _ in range(200 + 10 * k):
+    for _ in range(200 + 10 * k):  # rounding could lead round in a circle; no real descent is so long
         if drifted(form, table, k):
             k = rebuild(G, form, table, k)
         slot, unit = best_flip(form, table, k, LOWER * form.yy, allowed)
@@ -266,6 +267,7 @@ def with_products(G, form, table, k, supports, energies, allowed):
     """Try products with their factors on smaller supports of the path; then the table is that of the lowest."""
     for extra in range(2, min(k, LARGEST_SET) + 1):
         units = np.zeros(extra, np.int64)
+        # A product and its factors take `extra` places, so that they are tried on the best support so much smaller.
         at = go_to(G, form, table, k, supports[max(k - extra - 1, 0)], k - extra)
         if at == k - extra and best_set(G, form, table, at, units):
             for m in range(extra):
@@ -304,6 +306,7 @@ def fill(G, form, table, k, size, rounds, round_, kind, avoid):
             if find(rounds.target, avoid, j) < 0:
                 k = enter(G, form, table, k, j, size)
             continue
+        # A random half of the units: the best of all would often be what has just left.
         if kind == HALF_BEST:
             allow_half(rounds.key, round_, k, allowed)
         j = best_addition(form, table, k, allowed)
@@ -323,6 +326,7 @@ def remember(rounds, table, k, level):
     """Put a minimum into the pool unless it is there, in place of the highest one where the pool is full."""
     pooled, worst = rounds.counts[0], 0
     for m in range(pooled):
+        # Equal energies are one minimum even with other columns: copies of a column must not fill the pool.
         same = abs(rounds.levels[m] - level) <= SAME * abs(level)
         if same or same_columns(rounds.pool[m], table.columns[SUPPORT], k):
             return
@@ -395,6 +399,7 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
         k = settle(G, form, table, k, size, allowed)
         if k < size:  # no other unit can enter
             return (go_to(G, form, table, k, supports[size - 2], size - 1) if size > 1 else 0), lower
+        # A pass goes on from the lowest support known, which may be that of an earlier pass.
         level, before = energy(form, table, k), energies[k - 1]
         if not keep(table, k, level, supports, energies) and level > before * (1.0 + SAME):
             k = go_to(G, form, table, k, supports[k - 1], k)

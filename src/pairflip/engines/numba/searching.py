@@ -14,7 +14,7 @@ from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rou
 from pairflip.engines.numba.table import STATE, form_of, new_table
 from pairflip.least_squares import Floats
 from pairflip.moments import Form, TrainingForm
-from pairflip.seating import seated
+from pairflip.rules import packed
 
 Support = NDArray[np.int64]
 GoOn = Callable[[int], None]
@@ -26,7 +26,7 @@ _ROW_NS = 0.35  # for one number of one row of a table, fitted once
 _UNSURE = 1e-8  # of y'y: minima this close to the lowest are compared by QR
 
 
-class GramRows:
+class MatrixRows:
     """Rows of G by column: computed when they are asked for, and kept while there is room."""
 
     def __init__(self, form: Form, least: int) -> None:
@@ -88,7 +88,7 @@ class Searcher:
             self._G = form.base.matrix
             self._form = self._form._replace(left=np.vstack([form.unit, form.left_out]))
         else:
-            self._G = form.matrix if form.dense else GramRows(form, largest)
+            self._G = form.matrix if form.dense else MatrixRows(form, largest)
         scope = {} if form.dense else in_python()
         self._walk_path = scope.get("walk_path", walk_path)
         self._walk_rounds = scope.get("walk_rounds", walk_rounds)
@@ -137,7 +137,7 @@ class Searcher:
         """
         if self._form.ruled:
             n = self.form.n_columns
-            found = seated(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+            found = packed(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
             if found is not None and np.isfinite(self.form.energy(found)):
                 return found
         return self.form.narrow(k)
@@ -170,7 +170,7 @@ class Searcher:
     def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
         least, most = descent.columns(k)
         target = np.full(k, -1) if start is None else np.array(start, dtype=np.int64)
-        if isinstance(self._G, GramRows) and start is not None:
+        if isinstance(self._G, MatrixRows) and start is not None:
             self._G.fetch(start.tolist())
         return Rounds(
             np.array(key), least, most, np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),

@@ -74,15 +74,15 @@ def plain_form(B: Any, yy: float) -> KernelForm:
     return KernelForm(B, yy, np.stack([np.ones(n), np.zeros(n)]), free, 0.0, np.zeros((0, 2), np.int64), False)
 
 
-def form_of(gram: Form) -> KernelForm:
+def form_of(form: Form) -> KernelForm:
     """A problem as the moves see it."""
-    targets, rules, n = gram.B, gram.rules, gram.n_columns
+    targets, rules, n = form.B, form.rules, form.n_columns
     if not rules.any:
-        return plain_form(targets, gram.yy)
+        return plain_form(targets, form.yy)
     left = np.stack([np.ones(targets.shape[1]), np.zeros(targets.shape[1])])
     owners = np.repeat(np.arange(n), np.diff(rules.need_start))
     marks = np.stack([rules.group.astype(float), rules.position])
-    return KernelForm(targets, gram.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
+    return KernelForm(targets, form.yy, left, marks, float(rules.apart), np.stack([owners, rules.need], axis=1), True)
 
 
 def new_table(largest: int, n_columns: int, targets: int) -> Table:
@@ -202,6 +202,7 @@ def remove(form, table, k, i):
 def gains(form, table, k, i):
     """Of every column the gain |R'|^2 / s' that it brings in place of slot i (i = k: in addition), or -1."""
     A, Q, s, gain, q, here = table.A, table.Q, table.values[S], table.values[GAIN], len(form.B), i < k
+    # With 1 / p = 0 the same formulas give additions, so that there is one loop for both.
     W, p_inverse = A[q + i] if here else A[0], 1.0 / Q[q + i, i] if here else 0.0
     table.values[STATE, 1] += 2.0 + q
     for l in range(W.size):
@@ -256,6 +257,7 @@ def may_gain(form, table, i, enough):
     A, Q, s, q = table.A, table.Q, table.values[S], len(form.B)
     R, W, p_inverse, some = A[0], A[q + i], 1.0 / Q[q + i, i], q - 1
     a = Q[0, i] * p_inverse
+    # Near a minimum most slots have no better column, which a test without division or branch tells.
     for l in range(W.size):
         r, schur = R[l] - a * W[l], s[l] + W[l] * W[l] * p_inverse
         some |= int(r * r > enough * schur)
@@ -310,6 +312,7 @@ def best_flip(form, table, k, least, allowed):
         if table.columns[HELD, own] == 0 and may_gain(form, table, i, cost + least):
             gains(form, table, k, i)
             gain[own] = -1.0
+            # What the leaving unit keeps out may enter in its place.
             close(form, table, own, LEAVES)
             j = best_column(table, allowed)
             close(form, table, own, ENTERS)

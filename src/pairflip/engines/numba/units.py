@@ -28,7 +28,6 @@ from pairflip.engines.numba.table import (
     SLOTS,
     STATE,
     SUPPORT,
-    KernelForm,
     S,
     Table,
     block_gain,
@@ -50,10 +49,9 @@ class UnitsForm(NamedTuple):
     clash: Any
 
 
-def form_of(gram: Form) -> UnitsForm:
+def form_of(form: Form) -> UnitsForm:
     """A problem of units as the moves see it; conflicts of all kinds are in `clash`."""
-    form: KernelForm = table.form_of(gram)
-    return UnitsForm(*form, gram.start, gram.rules.clash)
+    return UnitsForm(*table.form_of(form), form.start, form.rules.clash)
 
 
 def new_table(form: UnitsForm, largest: int) -> Table:
@@ -156,6 +154,7 @@ def gains(form, table, k, i):
                 for l in range(b, n):
                     s[l] += v[l] * v[l - b]
         table.values[STATE, 1] += d * (q + width + d)
+    # Memory for one block, used for all units in turn.
     L, r = np.empty((width, width)), np.empty((q, width))
     for u in range(form.start.size - 1):
         table.values[GAIN, u] = schur_gain(form, R, values, u, L, r)
@@ -198,6 +197,7 @@ def empty(form, table):
 def move_band(form, table, slot, sign):
     """What the column in a slot takes of the band when it enters (sign -1), or gives back before it leaves (1)."""
     q = len(form.B)
+    # s, the diagonal, is moved by add and remove themselves; here are the elements beside it.
     W, f = table.A[q + slot], sign / table.Q[q + slot, slot]
     for b in range(1, table.values.shape[0] - STATE):
         band = table.values[STATE + b]
@@ -222,6 +222,7 @@ def remove(form, table, k, i):
     """Unit number i of k leaves; the last one takes its place in the support."""
     support, n = table.columns[SUPPORT], columns_in(form, table, k)
     u = support[i]
+    # Column by column, each where it stands now: removing one moves the last slot into its place.
     for column in range(form.start[u], form.start[u + 1]):
         slot = slot_of(table, column)
         move_band(form, table, slot, 1.0)

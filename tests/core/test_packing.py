@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from _ruled import KINDS, limits
-from pairflip.limits import Rules, read_limits
-from pairflip.seating import choosable, largest, room, seated
+from pairflip.rules import Rules, capacity, choosable, largest_size, packed, read_limits
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -33,16 +32,16 @@ def test_as_many_as_there_can_be(kinds: tuple[str, ...]) -> None:
             given |= limits(rng, kind, n)
         rules = rules_of(n, **given)
         most = most_of_all(rules, n)
-        assert largest(rules) == most
-        assert room(rules) >= most
+        assert largest_size(rules) == most
+        assert capacity(rules) >= most
         if len(kinds) == 1:
-            assert room(rules) == most
+            assert capacity(rules) == most
         for k in range(1, most + 1):
-            found = seated(rules, k, rng.permutation(n))
+            found = packed(rules, k, rng.permutation(n))
             assert found is not None
             assert found.size == k
             assert rules.allow(found)
-        assert seated(rules, most + 1, np.arange(n)) is None
+        assert packed(rules, most + 1, np.arange(n)) is None
 
 
 def test_uneven_positions_are_packed_from_the_left() -> None:
@@ -50,12 +49,12 @@ def test_uneven_positions_are_packed_from_the_left() -> None:
     for _ in range(20):
         names = [f"{place:.6f}" for place in rng.permutation(np.sort(rng.uniform(0, 10, size=10)))]
         rules = rules_of(10, names, min_distance=float(rng.uniform(0.5, 4)))
-        assert room(rules) == largest(rules) == most_of_all(rules, 10)
+        assert capacity(rules) == largest_size(rules) == most_of_all(rules, 10)
 
 
 def test_the_first_in_the_order_are_preferred() -> None:
     rules, order = rules_of(8, min_distance=3), np.array([2, 4, 7, 0, 1, 3, 5, 6])
-    two, three = seated(rules, 2, order), seated(rules, 3, order)
+    two, three = packed(rules, 2, order), packed(rules, 3, order)
     assert two is not None
     assert three is not None
     assert two.tolist() == [2, 7]
@@ -65,4 +64,4 @@ def test_the_first_in_the_order_are_preferred() -> None:
 def test_what_needs_columns_that_clash_cannot_be_chosen() -> None:
     rules = rules_of(5, groups={"g": [0, 1]}, one_per_group=True, hierarchy={4: [0, 1], 3: [2]})
     assert choosable(rules).tolist() == [True, True, True, True, False]
-    assert largest(rules) == 3
+    assert largest_size(rules) == 3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem
-from pairflip.limits import NOWHERE, Limits, no_rules, read_limits
+from pairflip.rules import NOWHERE, Limits, no_rules, read_limits
 
 NAMES = ["a", "b", "c", "a:b", "a^2", "b c", "d"]
 NONE = np.zeros(0, dtype=np.int64)
@@ -92,7 +92,6 @@ def test_a_forced_factor_is_there_and_a_missing_one_is_not() -> None:
     assert not rules.allow(np.array([0, 2]))
     assert not rules.allow(np.array([3]))
     assert rules.allow(np.array([0, 1, 4]))
-    np.testing.assert_array_equal(rules.needed(np.array([0, 1, 4])), [True, True, False])
 
 
 def test_nothing_is_forbidden_without_limits() -> None:
