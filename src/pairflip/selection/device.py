@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
+from pairflip.engines.base import is_lower
 from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.moments import Form
-from pairflip.selection.tasks import Grid, Outcome, Task, batches
-from pairflip.selection.worker import Stop, annealed, annealing_plans, run_batch, training_form
+from pairflip.selection.tasks import ALL_ROWS, Grid, Outcome, Task, batches
+from pairflip.selection.worker import NO_STEPS, Stop, annealed, annealing_plans, run_batch, training_form
 
 Job = tuple[Grid, Sequence[Task]]
 """The tasks of one problem."""
 _CPU_NS = 2e8  # what a thread takes at a time of what the device cannot hold
-_BATCH_NS = 1e12  # of one CPU core: seconds of a device, so that its last chains, which do not fill it, matter little
+_BATCH_NS = 3e12  # of one CPU core: seconds of a device, so that its last chains, which do not fill it, matter little
 
 
 class Cell(NamedTuple):
@@ -57,9 +58,12 @@ class Device:
 
     def __init__(self, engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> None:
         self.name: str = engine.name
-        self._engine, self._jobs, self._threads = engine, jobs, local_threads(n_jobs)
+        self._engine, self._jobs = engine, jobs
+        # Of many problems few threads judge: they keep the interpreter from those who feed the device.
+        self._threads = -(-local_threads(n_jobs) // (1 if len(jobs) == 1 else 6))
         self._refused = [self._refusals(grid) for grid, _ in jobs]  # asked now: the device may be gone later
         self._rescued: set[int] = set()
+        self._judges: dict[int, Any] = {}
         self._failure = ""
 
     def _refusals(self, grid: Grid) -> dict[int, str]:
@@ -80,7 +84,7 @@ class Device:
         return refused + [self._failure] * (job in self._rescued)
 
     def outcomes(self, tick: Tick | None) -> Generator[tuple[int, list[Outcome]], None, None]:
-        """(job, outcomes) of all tasks: while the device walks a batch, threads judge the one before."""
+        """(job, outcomes) of all tasks: beside the device, threads judge the batch before and prepare the next one."""
         stop = Stop()
 
         def count(flips: int) -> None:
@@ -90,17 +94,20 @@ class Device:
 
         with (
             one_blas_thread(),
+            ThreadPoolExecutor(1, thread_name_prefix="pairflip-ahead") as ahead,
             ThreadPoolExecutor(1, thread_name_prefix="pairflip-device") as walker,
             ThreadPoolExecutor(self._threads, thread_name_prefix="pairflip-judge") as judges,
         ):
             try:
                 before: list[Future[tuple[int, list[Outcome]]]] = []
-                for batch in self._launches():
-                    cells, on_cpu = self._prepare(batch)
+                prepared = (ahead.submit(self._prepare, batch) for batch in self._launches())
+                following = next(prepared, None)
+                while following is not None:
+                    (cells, on_cpu), following = following.result(), next(prepared, None)
                     walking = walker.submit(self._walk, cells, count)
                     yield from (future.result() for future in as_completed(before))
                     walked = walking.result()
-                    before = [judges.submit(_judge, *each) for each in zip(cells, walked, strict=False)]
+                    before = [judges.submit(self._judge, *group) for group in _alike(cells, walked)]
                     if len(walked) < len(cells):
                         for cell in cells:
                             on_cpu[cell.job].append(cell.task)
@@ -111,7 +118,7 @@ class Device:
                 yield from (future.result() for future in as_completed(before))
             except BaseException:
                 stop.wanted = True
-                for pool in (walker, judges):
+                for pool in (ahead, walker, judges):
                     pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -152,10 +159,47 @@ class Device:
                 self._failure = failure_note(error)
         return []
 
+    @one_blas_thread()
+    def _judge(self, cells: Sequence[Cell], walked: Sequence[WalkResult]) -> tuple[int, list[Outcome]]:
+        """What chains of one size found: the better of each one's last and best support, by the folds' inner products.
 
-@one_blas_thread()
-def _judge(cell: Cell, walked: WalkResult) -> tuple[int, list[Outcome]]:
-    return cell.job, [annealed(cell.task, cell.form, cell.plan, walked)]
+        One by one, QR on the columns would take longer than the device walks.
+        """
+        job = cells[0].job
+        if cells[0].task.fold == ALL_ROWS:
+            answers = zip(cells, walked, strict=True)
+            return job, [annealed(cell.task, cell.form, cell.plan, each) for cell, each in answers]
+        counts = [cell.plan.chains for cell in cells]
+        fold, yy = (
+            np.repeat(values, counts) for values in zip(*((c.task.fold, c.form.yy) for c in cells), strict=True)
+        )
+        last, best = (
+            np.vstack([cell.form.candidates[getattr(each, name)] for cell, each in zip(cells, walked, strict=True)])
+            for name in ("support", "best_support")
+        )
+        at_end, lowest = self._errors(job).energies(np.tile(fold, 2), np.vstack([last, best])).reshape(2, -1)
+        better = is_lower(lowest, at_end, yy)
+        supports, energies = np.where(better[:, None], best, last), np.where(better, lowest, at_end)
+        ends = np.cumsum(counts)[:-1]
+        parts = zip(cells, np.split(supports, ends), np.split(energies, ends), strict=True)
+        return job, [Outcome(cell.task, some, level, NO_STEPS) for cell, some, level in parts]
+
+    def _errors(self, job: int) -> Any:
+        """The energies of a job's folds; two threads may make the same at once, which does no harm."""
+        if job not in self._judges:
+            grid = self._jobs[job][0]
+            self._judges[job] = grid.problem.loss.held_out(grid.problem, grid.folds)
+        return self._judges[job]
+
+
+def _alike(cells: Sequence[Cell], walked: Sequence[WalkResult]) -> list[tuple[list[Cell], list[WalkResult]]]:
+    """Cells of one job and one size, whose chains are judged together; those of all rows by themselves."""
+    groups = defaultdict[tuple[int, int, bool], tuple[list[Cell], list[WalkResult]]](lambda: ([], []))
+    for cell, each in zip(cells, walked, strict=False):  # nothing was walked where the device failed
+        some_cells, some_walked = groups[cell.job, cell.task.size, cell.task.fold == ALL_ROWS]
+        some_cells.append(cell)
+        some_walked.append(each)
+    return list(groups.values())
 
 
 def _on_cpu(job: int, grid: Grid, tasks: Sequence[Task], stop: Stop) -> tuple[int, list[Outcome]]:

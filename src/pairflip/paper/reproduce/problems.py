@@ -12,11 +12,14 @@ import numpy as np
 from pairflip.datasets import PlantedTable, make_planted
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
+from pairflip.losses.held_out import mean_and_error
 from pairflip.paper.theory.model import Planted
 from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import anneal
 from pairflip.search.schedule import Schedule
-from pairflip.selection import select_many
+from pairflip.selection.executors import search_grids
+from pairflip.selection.settings import as_selection
+from pairflip.selection.tasks import Results, plan_work
 
 MODEL = Planted(alpha=0.5, rho0=0.1, var_x=10.0, var_noise=0.1)
 """What the problems are drawn from (the paper's parameters)."""
@@ -95,24 +98,26 @@ def cross_validate(
     """Anneal every problem, and each of its left-out rows, once for every size; a GPU gets all of them at once."""
     (M, N), count = problems[0].drawn.X.shape, len(problems)
     cooling, reached, loo = np.empty((count, len(sizes), len(SCHEDULE))), *np.empty((2, count, len(sizes)))
-    curves = select_many(
-        [sample.problem for sample in problems],
-        sizes,
-        cv="loo",
-        seeds=[sample.seed for sample in problems],
-        schedule=SCHEDULE,
-        chains=1,
-        polish=False,
-        prove=False,
-        engine=engine,
-        n_jobs=n_jobs,
-        journal=None if journal is None else journal / f"loo-N{N}",
-    )
-    for finished, (index, curve) in enumerate(curves, start=1):
-        # Size 0 comes first in a curve.
-        cooling[index] = curve.annealing.energy[1:, 0] / M
-        reached[index] = curve.energies[1:] / M
-        loo[index] = curve.cv_error[1:]
+    selection = as_selection(sizes, {"schedule": SCHEDULE, "chains": 1, "polish": False, "prove": False})
+    grids = [plan_work(each.problem, replace(selection, seed=each.seed), engine, None) for each in problems]
+    folders = [None if journal is None else journal / f"loo-N{N}" / f"{index:04d}" for index in range(count)]
+    scored = search_grids(grids, folders, n_jobs, False, lambda searched: _scores(searched.results))
+    for finished, (index, numbers) in enumerate(scored, start=1):
+        cooling[index], reached[index], loo[index] = numbers
         if finished % max(1, -(-count // 4)) == 0:
             say(f"N = {N}: {finished} of {count} problems cross-validated")
-    return Annealed(N, M, tuple(problems), tuple(sizes), cooling, reached, loo)
+    return Annealed(N, M, tuple(problems), tuple(sizes), cooling / M, reached / M, loo)
+
+
+@one_blas_thread()
+def _scores(results: Results) -> tuple[Floats, Floats, Floats]:
+    """Energies along the cooling (S, T), energies of what was found (S,) and LOO errors (S,), with one chain each.
+
+    The same numbers as in a whole `SizeCurve`, which would take longer than a device walks.
+    """
+    grid, problem = results.grid, results.grid.problem
+    errors, weights = problem.loss.held_out(problem, grid.folds), problem.sample_weight[grid.folds.row]
+    residuals = np.stack([errors.judged(results.of(size)[0])[0][0] for size in grid.sizes])
+    loo, _ = mean_and_error(errors.row_errors(residuals), weights, grid.folds.unit)
+    reached = [problem.fit(results.of(size, final=True)[0][0, 0]).energy for size in grid.sizes]
+    return np.stack([results.steps[size, 0][0] for size in grid.sizes]), np.array(reached), loo
