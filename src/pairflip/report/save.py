@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,14 +54,9 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
     ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
     """
-    return save_all(_all_figures(curve), folder)
-
-
-def _all_figures(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
-    """(name, figure) of each registered figure, drawn one by one."""
     from matplotlib.figure import Figure
 
-    size, room = size_to_show(curve), Room()
+    size, room, drawings = size_to_show(curve), Room(), {}
     for each in figures_of(curve):
         numbers = each.numbers(curve, size, room)
         width, height = each.shape(numbers, True)
@@ -69,10 +64,11 @@ def _all_figures(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
         figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
         for panel, ax in enumerate(figure.subplots(1, panels, squeeze=False)[0]):
             each.plot(numbers, ax, panel=panel)
-        yield each.name, figure
+        drawings[each.name] = figure
+    return save_all(drawings, folder)
 
 
-def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[str]) -> list[Path]:
+def save_all(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
     """Write figures by name as SVG and PNG into `folder` (made if missing), and return the paths."""
     home = Path(folder)
     try:
@@ -84,7 +80,7 @@ def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[st
         ) from None
     return [
         write_whole(home / f"{name}.{kind}", image(figure, kind), "the figure")
-        for name, figure in figures
+        for name, figure in figures.items()
         for kind in ("svg", "png")
     ]
 
