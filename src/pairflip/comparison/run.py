@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,16 @@ def compare(
     progress
         Whether to show a bar; None: on a terminal.
     """
+    from threadpoolctl import threadpool_limits
+
     wanted = chosen_peers(methods, peers)
     selection = Selection(sizes, cv, seed=seed, prove=False)
     if isinstance(problem, SubsetProblem):
         refuse(problem)
     work = plan_work(problem, selection, "numba", groups)
     ground = CommonGround(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
-    with one_thread():
+    # Linear algebra and OpenMP on one thread, so that seconds can be compared.
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         scorer = Scorer(ground)
         results, interrupted = _run_all(wanted, scorer, selection, progress)
     reference = next((name for name in _OURS if name in scorer.residuals), "")
@@ -113,15 +116,6 @@ def refuse(problem: SubsetProblem) -> None:
             f"the problem has a ridge of {problem.ridge or problem.shrinkage:g}, which other methods do not know; "
             "expected one without it to compare methods on."
         )
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Linear algebra and OpenMP on one thread, so that seconds can be compared."""
-    from threadpoolctl import threadpool_limits
-
-    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
-        yield
 
 
 def _run_all(

@@ -8,7 +8,7 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pairflip.report.registry import Room, figures_of
 from pairflip.selection.verdict import size_to_show
@@ -69,7 +69,9 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
 
 
 def save_all(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write figures by name as SVG and PNG into `folder` (made if missing), and return the paths."""
+    """Write figures by name as SVG and PNG into `folder` (made if missing); the same figure gives the same bytes."""
+    import matplotlib
+
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -78,19 +80,12 @@ def save_all(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> l
         raise type(error)(
             f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
         ) from None
-    return [
-        write_whole(home / f"{name}.{kind}", image(figure, kind), "the figure")
-        for name, figure in figures.items()
-        for kind in ("svg", "png")
-    ]
-
-
-def image(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """A figure as the bytes of a file; the same figure gives the same bytes."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
-        figure.savefig(buffer, format=kind, **_KINDS[kind])
-    return buffer.getvalue()
+    paths = []
+    for name, figure in figures.items():
+        for kind, options in _KINDS.items():
+            buffer = io.BytesIO()
+            with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+                figure.savefig(buffer, format=kind, **options)
+            paths.append(write_whole(home / f"{name}.{kind}", buffer.getvalue(), "the figure"))
+    return paths
