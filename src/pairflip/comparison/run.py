@@ -147,19 +147,15 @@ def _result(peer: Peer, scorer: Scorer, selection: Selection) -> MethodResult:
         with warnings.catch_warnings():
             if peer.search is None:
                 warnings.simplefilter("ignore")  # the same one from every fold would bury the result
-                _warm_up(peer)
+                # Once on a small table, so that nothing that is timed has to be imported or compiled.
+                rng = np.random.default_rng(0)
+                X = rng.normal(size=(24, 6))
+                small = Training(SubsetProblem(X, X[:, 0] + 0.1 * rng.normal(size=24)), np.arange(24))
+                with suppress(Exception):  # what is wrong with it is said where it matters
+                    if peer.find is not None:
+                        peer.find(small.columns, small.target, [1, 2])
+                    elif peer.fit is not None:
+                        peer.fit(small)
             return scorer.result(peer, selection)
     except Exception as error:
         return peer_result(peer, note=reason(error))
-
-
-def _warm_up(peer: Peer) -> None:
-    """Run a method once on a small table, so that nothing that is timed has to be imported or compiled."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(24, 6))
-    training = Training(SubsetProblem(X, X[:, 0] + 0.1 * rng.normal(size=24)), np.arange(24))
-    with suppress(Exception):  # what is wrong with it is said where it matters
-        if peer.find is not None:
-            peer.find(training.columns, training.target, [1, 2])
-        elif peer.fit is not None:
-            peer.fit(training)
