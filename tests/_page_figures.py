@@ -11,5 +11,4 @@ def without_drawings(monkeypatch):
         return Markup('<svg role="img" aria-label="{}" {}></svg>').format(label, look)
 
     monkeypatch.setattr("pairflip.report.renderer.page_axes", lambda *shape, fixed: None)
-    monkeypatch.setattr("pairflip.report.renderer.wipe", lambda ax: None)
     monkeypatch.setattr("pairflip.report.renderer.drawn", empty)

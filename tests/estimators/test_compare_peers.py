@@ -55,7 +55,7 @@ def test_a_held_out_row_touches_nothing_that_predicts_it(name, groups):
             np.testing.assert_array_equal(before.folds[size][1], after.folds[size][1])
         return
     predicted = peer.fit(clean.training(1)).predict(bad[left])
-    residuals = fit_models(peer, spoiled).residuals[spoiled.folds.places[1]]
+    residuals = fit_models(peer, spoiled)[0][spoiled.folds.places[1]]
     np.testing.assert_allclose(residuals, worse[left] - predicted, rtol=1e-12)
 
 

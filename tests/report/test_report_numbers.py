@@ -114,11 +114,12 @@ def test_paths_are_relative_where_units_differ_too_much():
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
     full, thin, errors = numbers.held_out(CURVE), numbers.held_out(CURVE, limit=30), held_out(CURVE, 4)
-    assert (full.size, full.rows.size, thin.rows.size) == (4, 60, 30)
-    assert (full.rmse, full.r2) == (thin.rmse, thin.r2) == (errors.rmse, errors.r2)
+    assert (full.size, len(full.names), len(thin.names)) == (4, 60, 30)
+    assert (full.rmse, full.explained) == (thin.rmse, thin.explained)
+    assert full.rmse == errors.rmse
     assert thin.cut == "30 of 60 held-out predictions"
-    worst = full.rows[np.argsort(-np.abs(full.residual))[:10]]
-    assert set(worst.tolist()) <= set(thin.rows.tolist())
+    worst = np.array(full.names)[np.argsort(-np.abs(full.residual))[:10]]
+    assert set(worst.tolist()) <= set(thin.names)
     np.testing.assert_allclose(full.residual, full.observed - full.predicted)
 
 

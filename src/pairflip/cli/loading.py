@@ -183,16 +183,12 @@ def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
     with suppress(TableError):
         _read(options, fitted)
         return []
-    names = _split(options.target)
+    names = [name.strip() for name in str(options.target).split(",")]
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
     if fitted.loss not in (None, "squares"):
         raise ValueError(f"--target names {len(names)} columns with --loss {fitted.loss}; expected one column.")
     return names
-
-
-def _split(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",")]
 
 
 def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
@@ -215,7 +211,7 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
         "thousands": options.thousands,
         "classes": None if fitted.loss is None else fitted.loss in ("logistic", "multinomial"),
         "categories": list(options.categories or ()),
-        "used": beside + [name for name in _split(options.target) if name],
+        "used": beside + [name.strip() for name in (options.target or "").split(",") if name.strip()],
         **changes,
     }
     table = read_table(options.data, options.target, **settings)

@@ -10,7 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_answer, print_json, print_places, print_rows, print_text
+from pairflip.cli.printing import print_json, print_places, print_probabilities
 from pairflip.cli.results import COLUMNS, Lines, checked_place, json_list, write_probabilities
 from pairflip.text import number, percent, short
 
@@ -78,7 +78,7 @@ def posterior(
         if results.as_json:
             print_json(record)
         else:
-            _print(result, show)
+            print_probabilities(result.note, *_shown(result, show))
             print_places(place)
 
 
@@ -139,22 +139,15 @@ def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], 
     return record, tables
 
 
-def _print(result: Posterior, most: int) -> None:
-    """The answer, columns and models, and what the probabilities are conditional on."""
+def _shown(result: Posterior, most: int) -> tuple[Any, ...]:
+    """The answer and its doubts, tables of columns and of models, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import model_answer, model_doubts, model_rates
 
-    cells = [
+    columns = [
         [chance_text(chance, error), number(mean, 4), number(sd, 2), short(name)]
         for name, chance, error, mean, sd in _rows(result, most)
     ]
-    print_answer(model_answer(result), model_doubts(result))
-    print_rows(["in the model", "coefficient", "sd", "column"], cells)
-    typer.echo()
     models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(result, most)]
-    print_rows(["model", "columns"], models)
-    typer.echo()
-    print_text(model_rates(result))
-    print_text(result.assumptions)
-    if result.note:
-        print_text(f"Note: {result.note}.")
+    tables = [(["in the model", "coefficient", "sd", "column"], columns), (["model", "columns"], models)]
+    return model_answer(result), model_doubts(result), tables, [model_rates(result), result.assumptions]

@@ -56,13 +56,24 @@ def print_curve(curve: SizeCurve) -> None:
         print_text(f"Note: {visible(note)}.")
 
 
-def print_answer(answer: Iterable[Piece], doubts: Iterable[str]) -> None:
-    """The answer as plain text, then what to doubt about it, each a paragraph."""
+def print_probabilities(
+    note: str,
+    answer: Iterable[Piece],
+    doubts: Iterable[str],
+    tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]],
+    texts: Iterable[str],
+) -> None:
+    """The answer as plain text, what to doubt about it, tables of headings and rows, what they depend on, a note."""
     from pairflip.report.vocabulary import plain
 
     for text in (plain(answer), *doubts):
         print_text(text)
         typer.echo()
+    for header, rows in tables:
+        print_rows(header, rows)
+        typer.echo()
+    for text in (*texts, *([f"Note: {note}."] if note else [])):
+        print_text(text)
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

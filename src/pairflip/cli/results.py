@@ -250,8 +250,14 @@ def write_folder(
         for name, table in tables.items():
             if isinstance(table, tuple):
                 write_lines(part / name, *table, "the table")
-            else:
-                _write_frame(part / name, table)
+                continue
+            frame = table.rename(columns=_defused)
+            for at, dtype in enumerate(frame.dtypes):
+                if dtype.kind == "O":
+                    frame.isetitem(at, [_defused(v) if isinstance(v, str) else v for v in frame.iloc[:, at]])
+            # Every text is in quotes, so that commas, quotes and line ends stay in their cell.
+            look: dict[str, Any] = {"quoting": csv.QUOTE_NONNUMERIC, "lineterminator": "\n"}
+            frame.to_csv(part / name, index=False, errors="backslashreplace", **look)
         (part / contents.mark).write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
         write_report(result, part / contents.page, **about)
         save_figures(result, part / "figures")
@@ -508,15 +514,6 @@ def refuse_input(out: Path, source: Path | None, name: str) -> None:
         same = out.resolve() == source.resolve()
     if same:
         raise ValueError(f"--out {str(out)!r} is {name} itself, which would be lost; name another file with --out.")
-
-
-def _write_frame(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table with every text in quotes, so that commas, quotes and line ends stay in their cell."""
-    frame = frame.rename(columns=_defused)
-    for at, dtype in enumerate(frame.dtypes):
-        if dtype.kind == "O":
-            frame.isetitem(at, [_defused(each) if isinstance(each, str) else each for each in frame.iloc[:, at]])
-    frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n", errors="backslashreplace")
 
 
 def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]], name: str) -> None:

@@ -10,7 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_answer, print_json, print_places, print_rows, print_text
+from pairflip.cli.printing import print_json, print_places, print_probabilities
 from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, json_list, write_probabilities
 from pairflip.text import percent, plural, short
 
@@ -73,7 +73,7 @@ def sample(
         if results.as_json:
             print_json(record)
         else:
-            _print(result, show)
+            print_probabilities(result.note, *_shown(result, show))
             print_places(place)
 
 
@@ -126,21 +126,16 @@ def _files(result: Samples, most: int, table: Table) -> tuple[dict[str, Any], di
     return record, tables
 
 
-def _print(result: Samples, most: int) -> None:
-    """The answer, columns and sets, and what the probabilities are conditional on."""
+def _shown(result: Samples, most: int) -> tuple[Any, ...]:
+    """The answer and its doubts, tables of columns and of sets, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import set_answer, set_doubts, set_rates
 
-    print_answer(set_answer(result), set_doubts(result))
-    print_rows(["in the set", "column"], [[chance_text(p, e), short(name)] for name, p, e in _rows(result, most)])
-    typer.echo()
+    columns = [[chance_text(p, e), short(name)] for name, p, e in _rows(result, most)]
     sets = [[percent(share), ", ".join(map(short, names))] for names, share in result.most_probable(most)]
-    print_rows(["set", "columns"], sets)
-    typer.echo()
-    print_text(
+    tables = [(["in the set", "column"], columns), (["set", "columns"], sets)]
+    condition = (
         f"Sets of {plural(result.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "
         f"{result.betas[-1]:g}."
     )
-    print_text(set_rates(result))
-    if result.note:
-        print_text(f"Note: {result.note}.")
+    return set_answer(result), set_doubts(result), tables, [condition, set_rates(result)]

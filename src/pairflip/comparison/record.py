@@ -178,9 +178,9 @@ class Comparison:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size, all methods, on `ax` or in a new pyplot figure."""
-        from pairflip.report.notebook import plot_comparison
+        from pairflip.report.notebook import plot
 
-        return plot_comparison(self, ax)
+        return plot(self, ax)
 
     def _repr_html_(self) -> str:
         """The sentence, the figures and the table, for notebooks."""

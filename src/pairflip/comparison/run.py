@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,16 @@ def compare(
     progress
         Whether to show a bar; None: on a terminal.
     """
+    from threadpoolctl import threadpool_limits
+
     wanted = chosen_peers(methods, peers)
     selection = Selection(sizes, cv, seed=seed, prove=False)
     if isinstance(problem, SubsetProblem):
         refuse(problem)
     work = plan_work(problem, selection, "numba", groups)
     ground = CommonGround(problem, work.folds, tuple(work.sizes), selection.seed, selection.cv, groups)
-    with one_thread():
+    # Linear algebra and OpenMP on one thread, so that seconds can be compared.
+    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
         scorer = Scorer(ground)
         results, interrupted = _run_all(wanted, scorer, selection, progress)
     reference = next((name for name in _OURS if name in scorer.residuals), "")
@@ -115,15 +118,6 @@ def refuse(problem: SubsetProblem) -> None:
         )
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Linear algebra and OpenMP on one thread, so that seconds can be compared."""
-    from threadpoolctl import threadpool_limits
-
-    with one_blas_thread(), threadpool_limits(1, user_api="openmp"):
-        yield
-
-
 def _run_all(
     peers: Sequence[Peer], scorer: Scorer, selection: Selection, progress: bool | None
 ) -> tuple[list[MethodResult], bool]:
@@ -153,19 +147,15 @@ def _result(peer: Peer, scorer: Scorer, selection: Selection) -> MethodResult:
         with warnings.catch_warnings():
             if peer.search is None:
                 warnings.simplefilter("ignore")  # the same one from every fold would bury the result
-                _warm_up(peer)
+                # Once on a small table, so that nothing that is timed has to be imported or compiled.
+                rng = np.random.default_rng(0)
+                X = rng.normal(size=(24, 6))
+                small = Training(SubsetProblem(X, X[:, 0] + 0.1 * rng.normal(size=24)), np.arange(24))
+                with suppress(Exception):  # what is wrong with it is said where it matters
+                    if peer.find is not None:
+                        peer.find(small.columns, small.target, [1, 2])
+                    elif peer.fit is not None:
+                        peer.fit(small)
             return scorer.result(peer, selection)
     except Exception as error:
         return peer_result(peer, note=reason(error))
-
-
-def _warm_up(peer: Peer) -> None:
-    """Run a method once on a small table, so that nothing that is timed has to be imported or compiled."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(24, 6))
-    training = Training(SubsetProblem(X, X[:, 0] + 0.1 * rng.normal(size=24)), np.arange(24))
-    with suppress(Exception):  # what is wrong with it is said where it matters
-        if peer.find is not None:
-            peer.find(training.columns, training.target, [1, 2])
-        elif peer.fit is not None:
-            peer.fit(training)

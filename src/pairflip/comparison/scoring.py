@@ -127,19 +127,8 @@ def _wrong(positions: Any, size: int, training: Training) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class FoundModels:
-    """What a method without sizes found."""
-
-    residuals: Floats  # (P,), of held-out rows
-    energy_per_row: float  # on the training rows of the folds, averaged
-    energy: float  # on all rows
-    final: Model
-    seconds: float
-
-
-def fit_models(peer: Peer, ground: CommonGround) -> FoundModels:
-    """Fit the training rows of every fold and predict the rows it holds out; then fit all rows."""
+def fit_models(peer: Peer, ground: CommonGround) -> tuple[Floats, MethodSize]:
+    """Residuals (P,) of the rows that each fold holds out, and what the fits of the folds and of all rows give."""
     assert peer.fit is not None
     problem, folds = ground.problem, ground.folds
     residuals, training_errors, seconds = np.empty(folds.row.size), [], 0.0
@@ -154,7 +143,9 @@ def fit_models(peer: Peer, ground: CommonGround) -> FoundModels:
                 new = np.asarray(problem.X[rows], dtype=np.float64)
                 residuals[folds.places[fold]] = problem.y[rows] - _predicted(model, new)
                 training_errors.append(energy / training.rows.size)
-    return FoundModels(residuals, float(np.mean(training_errors)), energy, model, seconds)
+    used = () if model.columns is None else tuple(model.columns.tolist())
+    per_row = float(np.mean(training_errors))
+    return residuals, MethodSize(None, energy_per_row=per_row, energy=energy, seconds=seconds, columns=used)
 
 
 def _predicted(model: Model, X: Floats) -> Floats:
@@ -192,12 +183,11 @@ class Scorer:
             return self._of_sizes(peer, *_curve_rows(curve, seconds), seconds)
         if peer.find is not None:
             return self._of_supports(peer)
-        models = fit_models(peer, self._ground)
-        self.residuals[peer.name] = models.residuals
-        error, spread = self.error(models.residuals**2)
-        used = () if models.final.columns is None else tuple(models.final.columns.tolist())
-        row = MethodSize(None, error, spread, models.energy_per_row, models.energy, models.seconds, columns=used)
-        result = peer_result(peer, rows=(row,), cv_error=error, cv_error_se=spread, seconds=models.seconds)
+        residuals, row = fit_models(peer, self._ground)
+        self.residuals[peer.name] = residuals
+        error, spread = self.error(residuals**2)
+        rows = (replace(row, cv_error=error, cv_error_se=spread),)
+        result = peer_result(peer, rows=rows, cv_error=error, cv_error_se=spread, seconds=row.seconds)
         return replace(result, path=False)
 
     def _of_supports(self, peer: Peer) -> MethodResult:

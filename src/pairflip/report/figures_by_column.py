@@ -19,19 +19,9 @@ from pairflip.report.numbers import (
 )
 from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
 from pairflip.report.stability_words import bound_words, known, null_words
-from pairflip.report.style import (
-    BACK,
-    COLOURS,
-    FAINT,
-    INK,
-    QUIET,
-    inches,
-    label_axes,
-    legend_above,
-    name_rows,
-    tell,
-)
+from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
 from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
+from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
 
@@ -82,7 +72,7 @@ def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: in
         Largest number of columns shown.
     """
     bars = inclusion_bars(found, limit)
-    return PROBABILITIES.plot(bars, ax, 6.0, inclusion_height(bars))
+    return PROBABILITIES.plot(bars, ax, 6.0, inclusion_shape(bars, True)[1] / 100)
 
 
 def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int = 40) -> Axes:
@@ -136,7 +126,7 @@ def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
     """The drawing of `frequency_bars`: chosen columns in one colour, others in another, the threshold as a line."""
     texts = [f"{round(f * bars.half_samples)} of {bars.half_samples} half-samples" for f in bars.frequency]
     patches = _fractions(ax, bars.labels, bars.frequency, bars.chosen, ("chosen on all rows", "not chosen"), texts)
-    ax.axvline(bars.threshold, color=COLOURS[1], linewidth=1.1, linestyle="--", label=f"{percent(bars.threshold)}")
+    ax.axvline(THRESHOLD, color=COLOURS[1], linewidth=1.1, linestyle="--", label=percent(THRESHOLD))
     if np.isfinite(bars.shuffled):
         ax.axvline(bars.shuffled, color=COLOURS[2], linewidth=1.3, linestyle=":", label="highest with shuffled targets")
     label_axes(ax, "selected in half-samples", "")
@@ -198,14 +188,9 @@ def chance_text(probability: float, error: float) -> str:
     return percent(probability) + (f" ± {100 * error:.1f}" if error > 0 and 0.0 < probability < 1.0 else "")
 
 
-def inclusion_height(bars: InclusionBars) -> float:
-    """Height of the figure, in inches."""
-    return 1.4 + _ROW * len(bars.labels)
-
-
 def inclusion_shape(bars: InclusionBars, wide: bool) -> tuple[float, float]:
     """Width and height in pixels, on a wide page or a narrow one."""
-    height = 100 * inclusion_height(bars)
+    height = 140.0 + 100 * _ROW * len(bars.labels)
     return (820.0, height) if wide else (350.0, height + 70)
 
 

@@ -7,27 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.numbers import (
-    ErrorBars,
-    Paths,
-    RidgeLines,
-    coefficient_paths,
-    error_bars,
-    needs_log,
-    ridge_lines,
-)
+from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
 from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
-from pairflip.report.style import (
-    COLOURS,
-    INK,
-    MARKERS,
-    QUIET,
-    figure_of,
-    legend_above,
-    plain_log,
-    size_axis,
-    tell,
-)
+from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.text import aligned, column_labels, number, plural, plus_minus
 
 if TYPE_CHECKING:

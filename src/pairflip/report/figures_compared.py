@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.comparison.record import Comparison
-from pairflip.least_squares import Floats
 from pairflip.report.comparison_words import lowest_energies, title_of
 from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
@@ -35,17 +34,6 @@ _ROOM = 1.5  # above the error without columns, or above the lowest
 
 
 @dataclass(frozen=True)
-class MethodLine:
-    """Errors of a method against size; of a method without sizes, one error and no sizes."""
-
-    title: str
-    name: str
-    sizes: Floats
-    error: Floats
-    spread: Floats
-
-
-@dataclass(frozen=True)
 class MethodPoint:
     """Seconds of a method, and how much higher its energies are than the lowest found, in per cent, on average."""
 
@@ -53,25 +41,6 @@ class MethodPoint:
     name: str
     seconds: float
     excess: float
-
-
-@dataclass(frozen=True)
-class ComparedErrors:
-    """The lines, and the error without columns."""
-
-    lines: tuple[MethodLine, ...]
-    without: float
-
-
-def compared_errors(found: Comparison) -> ComparedErrors:
-    """Numbers of the figure of errors."""
-    lines = []
-    for method in found.finished:
-        rows = [row for row in method.rows if np.isfinite(row.cv_error)]
-        sizes = np.array([row.size for row in rows] if method.sized else [], dtype=float)
-        errors, spreads = ([getattr(row, name) for row in rows] for name in ("cv_error", "cv_error_se"))
-        lines.append(MethodLine(title_of(method), method.name, sizes, np.array(errors), np.array(spreads)))
-    return ComparedErrors(tuple(lines), found.without)
 
 
 def energy_points(found: Comparison) -> list[MethodPoint]:
@@ -90,43 +59,41 @@ def energy_points(found: Comparison) -> list[MethodPoint]:
 
 def looks(names: list[str]) -> dict[str, dict[str, Any]]:
     """Colour, marker and line of each method: ours in one colour, the others in turn."""
-    styles: dict[str, dict[str, Any]] = {}
-    for name in (name for name in names if name in OURS_LOOK):
-        marker, line = OURS_LOOK[name]
-        styles[name] = {"color": COLOURS[0], "marker": marker, "linestyle": line}
+    styles = {name: {"color": COLOURS[0], "marker": m, "linestyle": line} for name, (m, line) in OURS_LOOK.items()}
     palette, lines = [*COLOURS[1:6], INK, QUIET], ("-", "--", ":")
     for at, name in enumerate(name for name in names if name not in OURS_LOOK):
-        marker, line = MARKERS[1 + at % 6], lines[at // 7 % 3]
-        styles[name] = {"color": palette[at % 7], "marker": marker, "linestyle": line}
+        styles[name] = {"color": palette[at % 7], "marker": MARKERS[1 + at % 6], "linestyle": lines[at // 7 % 3]}
     return styles
 
 
-def draw_compared_errors(numbers: ComparedErrors, ax: Axes) -> None:
-    """The drawing of `compared_errors`; errors far above that without columns are beyond the axis."""
-    every = np.concatenate([line.error for line in numbers.lines] or [np.array([numbers.without])])
-    low = float(every.min())
-    top = min(float(every.max()), _ROOM * max(numbers.without, low))
+def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
+    """cv_error of every method against size; errors far above that without columns are beyond the axis."""
+    methods, without = comparison.finished, comparison.without
+    rows = {method.name: [row for row in method.rows if np.isfinite(row.cv_error)] for method in methods}
+    every = [row.cv_error for of_method in rows.values() for row in of_method] or [without]
+    low = min(every)
+    top = min(max(every), _ROOM * max(without, low))
     if low > 0 and needs_log(np.array([low, top])):
         plain_log(ax, "y", low, top)
         ax.set_ylim(low / 1.2, top * 1.2)
     else:
         ax.set_ylim(0.9 * low, 1.05 * top)
-    styles = looks([line.name for line in numbers.lines])
-    for line in numbers.lines:
-        style = styles[line.name]
-        if not line.sizes.size:
+    styles = looks([method.name for method in methods])
+    for method in methods:
+        style, title = styles[method.name], title_of(method)
+        error, spread = (np.array([getattr(r, of) for r in rows[method.name]]) for of in ("cv_error", "cv_error_se"))
+        if not method.sized:
             across = {"color": style["color"], "linestyle": "-."}
-            ax.axhline(float(line.error[0]), linewidth=1.2, zorder=1, label=f"{line.title} (no sizes)", **across)
+            ax.axhline(float(error[0]), linewidth=1.2, zorder=1, label=f"{title} (no sizes)", **across)
             continue
-        if line.name == "normal":
-            ends = line.error - line.spread, line.error + line.spread
-            ax.vlines(line.sizes, *ends, color=style["color"], linewidth=0.8)
-        (drawn,) = ax.plot(line.sizes, line.error, markersize=4, linewidth=1.3, label=line.title, **style)
-        sizes = [plural(int(k), "column") for k in line.sizes]
-        errors = [plus_minus(e, s) for e, s in zip(line.error, line.spread, strict=True)]
-        tell(drawn, "{0}, {1}: cv_error {2}", line.title, sizes, errors)
-    if numbers.without <= ax.get_ylim()[1]:
-        ax.axhline(numbers.without, color=INK, linewidth=1, zorder=1, label="no columns")
+        sizes = [row.size or 0 for row in rows[method.name]]
+        if method.name == "normal":
+            ax.vlines(sizes, error - spread, error + spread, color=style["color"], linewidth=0.8)
+        (line,) = ax.plot(sizes, error, markersize=4, linewidth=1.3, label=title, **style)
+        texts = [plus_minus(e, s) for e, s in zip(error, spread, strict=True)]
+        tell(line, "{0}, {1}: cv_error {2}", title, [plural(k, "column") for k in sizes], texts)
+    if without <= ax.get_ylim()[1]:
+        ax.axhline(without, color=INK, linewidth=1, zorder=1, label="no columns")
     size_axis(ax, "column", "cv_error")
     legend_above(ax)
 
@@ -160,7 +127,7 @@ def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
 def plot_compared_errors(found: Comparison, ax: Axes | None = None) -> Axes:
     """Draw cv_error of every method against size."""
     ax = new_axes(ax, 7.0, 4.6)
-    draw_compared_errors(compared_errors(found), ax)
+    draw_compared_errors(found, ax)
     return ax
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS = 12  # of the table
 _QUANTITIES = ("energy above the best (logarithmic)", "accepted fraction of the flips")
+_CHAIN: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1, "alpha": 0.45}
 _LOOKS = {
     "epsilon": (r"training error $\epsilon$", COLOURS[0]),
     "epsilon_g": (r"generalisation error $\epsilon_g$", COLOURS[1]),
@@ -62,7 +63,7 @@ def draw_energy(curves: Cooling, ax: Axes) -> None:
     top = max(float(curves.above.max()), 10 * curves.floor)
     plain_log(ax, "y", curves.floor, top)
     ax.set_ylim(curves.floor / 1.3, top * 1.3)
-    _chains(curves, curves.above, ax)
+    ax.plot(curves.temperature, curves.above.T, **_CHAIN)
     ax.axhline(curves.floor, color=QUIET, linewidth=1, linestyle="--", zorder=1)
     _remark(ax, "best", (0.01, curves.floor), ("axes fraction", "data"), (0, 2))
 
@@ -70,7 +71,7 @@ def draw_energy(curves: Cooling, ax: Axes) -> None:
 def draw_acceptance(curves: Cooling, ax: Axes) -> None:
     """Accepted fraction of the flips against temperature."""
     if _cools(curves, ax, _QUANTITIES[1]):
-        _chains(curves, curves.acceptance, ax)
+        ax.plot(curves.temperature, curves.acceptance.T, **_CHAIN)
         ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
 
 
@@ -88,11 +89,6 @@ def _cools(curves: Cooling, ax: Axes, quantity: str) -> bool:
     plain_log(ax, "x", cold, hot)
     ax.set_xlim(hot, cold)
     return True
-
-
-def _chains(curves: Cooling, values: NDArray[Any], ax: Axes) -> None:
-    for chain in values:
-        ax.plot(curves.temperature, chain, color=COLOURS[0], linewidth=1, alpha=0.45)
 
 
 def _remark(ax: Axes, text: str, at: tuple[float, float], units: Any, offset: tuple[int, int]) -> None:

@@ -17,16 +17,16 @@ from pairflip.report.comparison_words import HEADS as METHOD_HEADS
 from pairflip.report.comparison_words import cautions, method_rows, sentence
 from pairflip.report.comparison_words import explanation as what_methods_show
 from pairflip.report.curve_tables import explanation, size_heads, size_rows
-from pairflip.report.figures_by_column import chance_text, inclusion_height, plot_inclusion
+from pairflip.report.figures_by_column import chance_text, inclusion_shape, plot_inclusion
 from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
-from pairflip.report.figures_compared import compared_errors, draw_compared_errors, plot_compared_errors
+from pairflip.report.figures_compared import draw_compared_errors, plot_compared_errors
 from pairflip.report.figures_temperature import plot_anneal
 from pairflip.report.numbers import InclusionBars, error_bars, inclusion_bars
 from pairflip.report.probability_words import model_doubts, set_doubts
 from pairflip.report.proof_words import HEADS as PROOF_HEADS
 from pairflip.report.proof_words import best_rows, count_words, proof_pieces
 from pairflip.report.registry import Room
-from pairflip.report.renderer import drawn
+from pairflip.report.renderer import drawn, tag
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.report.vocabulary import Piece
 from pairflip.selection.verdict import UNCERTAIN
@@ -52,6 +52,11 @@ _COLOURS = {
     COLOURS[5]: "#b0790a",
 }
 _OPACITY = {QUIET: "0.6", FAINT: "0.15"}
+_PLOTS: dict[str, tuple[Callable[[Any, Axes], Axes], float, float]] = {  # with width and height in inches
+    "SizeCurve": (plot_size_curve, 6.4, 4.0),
+    "Comparison": (plot_compared_errors, 7.0, 4.6),
+    "Trace": (plot_anneal, 5.4, 3.8),
+}
 _MOST_COLUMNS = 50
 _MOST_SETS = 20
 _FEW_SETS = 5
@@ -78,15 +83,9 @@ def _chart(draw: Callable[[Any, Axes], None], numbers: Any, label: str, height: 
     return drawn(draw, numbers, page_axes(width, height, fixed=False), label, look, _paint)
 
 
-def _tag(name: str, text: str | Markup, **attributes: str) -> Markup:
-    """An element; text and attributes are escaped."""
-    inside = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
-    return Markup("<{0}{1}>{2}</{0}>").format(name, inside, text)
-
-
 def _small(text: str) -> Markup:
     """A paragraph in small print; nothing where there is no text."""
-    return _tag("p", _tag("small", text)) if text else Markup("")
+    return tag("p", tag("small", text)) if text else Markup("")
 
 
 def _note(text: str) -> Markup:
@@ -95,20 +94,20 @@ def _note(text: str) -> Markup:
 
 
 def _html(*parts: Markup) -> str:
-    return str(_tag("div", Markup("").join(parts)))
+    return str(tag("div", Markup("").join(parts)))
 
 
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
     answer, heads, bars = answer_of(curve), size_heads(curve), error_bars(curve)
-    cautions = Markup("").join(_tag("li", text) for text in answer.cautions)
+    cautions = Markup("").join(tag("li", text) for text in answer.cautions)
     rows = [
         [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
         for row in size_rows(curve)
     ]
     return _html(
-        _tag("p", _tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
-        _tag("ul", cautions) if cautions else Markup(""),
+        tag("p", tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
+        tag("ul", cautions) if cautions else Markup(""),
         _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, Room()).labels[0], 380.0),
         _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
         _small(explanation(curve)),
@@ -136,8 +135,8 @@ def trace_html(trace: Trace) -> str:
     told = f" {agree}{doubt}; energy {number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s."
     proof = [] if trace.proof is None else proof_pieces(trace.proof, chosen=trace.best_support.tolist())
     return _html(
-        _tag("p", _tag("strong", f"The best {plural(trace.k, counted)} found.") + told),
-        _tag("p", _pieces(proof)) if proof else Markup(""),
+        tag("p", tag("strong", f"The best {plural(trace.k, counted)} found.") + told),
+        tag("p", _pieces(proof)) if proof else Markup(""),
         _table(["Column", *heads], rows, {0}),
         _small(f"{plural(more, 'more column')} not shown." if more else ""),
         _note(trace.note),
@@ -148,10 +147,10 @@ def proof_html(proof: Proof) -> str:
     """What is proved, then the best sets and how many are nearly as good."""
     more, counts = len(proof.energies) - _MOST_SETS, count_words(proof)
     return _html(
-        _tag("p", _pieces(proof_pieces(proof))),
+        tag("p", _pieces(proof_pieces(proof))),
         _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
         _small(f"{plural(more, 'more set')} not shown." if more > 0 else ""),
-        _tag("p", counts) if counts else Markup(""),
+        tag("p", counts) if counts else Markup(""),
         _note(proof.note),
     )
 
@@ -171,8 +170,8 @@ def samples_html(found: Samples) -> str:
         f"{percent(float(found.acceptance[-1]))} of flips accepted."
     )
     return _html(
-        _tag("p", _tag("strong", drawn_at) + told),
-        *(_tag("p", doubt) for doubt in set_doubts(found)),
+        tag("p", tag("strong", drawn_at) + told),
+        *(tag("p", doubt) for doubt in set_doubts(found)),
         _table(["Column", "In the set"], zip(bars.labels, _chances(bars), strict=True), {0}),
         _cut(bars, "; ± Monte Carlo error"),
         _table(["Set", "Columns"], sets, {1}),
@@ -184,8 +183,8 @@ def comparison_html(found: Comparison) -> str:
     """Who predicts best, errors against size, and the table of methods."""
     label = "Error on held-out rows against the number of columns, a line for each method; the table has the numbers."
     return _html(
-        _tag("p", sentence(found)),
-        _chart(draw_compared_errors, compared_errors(found), label, 470.0),
+        tag("p", sentence(found)),
+        _chart(draw_compared_errors, found, label, 470.0),
         _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
         *map(_small, (what_methods_show(found), *cautions(found))),
     )
@@ -199,8 +198,8 @@ def posterior_html(found: Posterior) -> str:
     pairs = zip(found.model_probability[:_FEW_SETS].tolist(), found.models[:_FEW_SETS], strict=True)
     models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
     return _html(
-        _tag("p", found.assumptions),
-        *(_tag("p", doubt) for doubt in model_doubts(found)),
+        tag("p", found.assumptions),
+        *(tag("p", doubt) for doubt in model_doubts(found)),
         _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
         _cut(bars),
         _table(["Model", "Columns"], models, {1}),
@@ -223,7 +222,7 @@ def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
 
 def _pieces(pieces: Iterable[Piece]) -> Markup:
     """A sentence with its names set apart."""
-    return Markup("").join(_tag("b", text) if is_name else escape(text) for text, is_name in pieces)
+    return Markup("").join(tag("b", text) if is_name else escape(text) for text, is_name in pieces)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) -> Markup:
@@ -231,34 +230,19 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) 
 
     def line(cells: Sequence[str], kind: str) -> Markup:
         side = [f"{_CELL}; {_LEFT if i in left else _NUMBER}" for i in range(len(cells))]
-        return _tag("tr", Markup("").join(_tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
+        return tag("tr", Markup("").join(tag(kind, cell, style=s) for cell, s in zip(cells, side, strict=True)))
 
     body = Markup("").join(line(row, "td") for row in rows)
     look = "color: inherit; font-size: inherit; border-collapse: collapse"
-    return _tag("table", _tag("thead", line(heads, "th")) + _tag("tbody", body), style=look)
+    return tag("table", tag("thead", line(heads, "th")) + tag("tbody", body), style=look)
 
 
-def plot_curve(curve: SizeCurve, ax: Axes | None) -> Axes:
-    """cv_error against size; without axes, in a figure that pyplot knows, so that a notebook shows it."""
-    return plot_size_curve(curve, _shown(6.4, 4.0) if ax is None else ax)
+def plot(record: Any, ax: Axes | None) -> Axes:
+    """The figure of a record; without axes, in a figure that pyplot knows, so that a notebook shows it."""
+    draw, width, height = _PLOTS.get(type(record).__name__, (plot_inclusion, 6.0, 0.0))
+    if ax is None:
+        import matplotlib.pyplot as plt
 
-
-def plot_comparison(found: Comparison, ax: Axes | None) -> Axes:
-    """cv_error of every method against size; without axes, in a figure that pyplot knows."""
-    return plot_compared_errors(found, _shown(7.0, 4.6) if ax is None else ax)
-
-
-def plot_trace(trace: Trace, ax: Axes | None) -> Axes:
-    """Energy against temperature; without axes, in a figure that pyplot knows."""
-    return plot_anneal(trace, _shown(5.4, 3.8) if ax is None else ax)
-
-
-def plot_probabilities(found: Samples | Posterior, ax: Axes | None) -> Axes:
-    """Inclusion probabilities; without axes, in a figure that pyplot knows."""
-    return plot_inclusion(found, _shown(6.0, inclusion_height(inclusion_bars(found))) if ax is None else ax)
-
-
-def _shown(width: float, height: float) -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+        height = height or inclusion_shape(inclusion_bars(record), True)[1] / 100
+        ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return draw(record, ax)

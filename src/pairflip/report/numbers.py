@@ -13,7 +13,6 @@ from pairflip.least_squares import Floats
 from pairflip.report.stability_words import known
 from pairflip.report.vocabulary import error_texts, unit_labels, units_of, what_is_counted
 from pairflip.selection.criteria import auc, class_of, confusion, roc
-from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import baseline, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, explained, plural, row_numbers, shorten
@@ -217,7 +216,6 @@ class FrequencyBars:
     low: Floats  # quantiles of the coefficients
     high: Floats
     half_samples: int
-    threshold: float
     shuffled: float  # the highest frequency that shuffled targets gave (NaN: not known)
     cut: str
     unit: str
@@ -243,7 +241,6 @@ def frequency_bars(curve: SizeCurve, size: int, limit: int = 30) -> FrequencyBar
         low=ends[:, 0],
         high=ends[:, 1],
         half_samples=2 * stability.pairs,
-        threshold=THRESHOLD,
         shuffled=float("nan") if curve.null is None else float(np.max(curve.null.highest)),
         cut=_cut(at.size, ranked.size, what_is_counted(curve)),
         unit=what_is_counted(curve),
@@ -364,14 +361,12 @@ class Scatter:
     """Held-out rows of one size: `observed`, `predicted`, `residual` (observed - predicted) of the rows shown."""
 
     size: int
-    rows: Ints  # from 0
-    names: list[str]  # what a reader is shown
+    names: list[str]  # of the rows, as a reader is shown them
     observed: Floats
     predicted: Floats
     residual: Floats
-    rmse: float  # this and r2 are those of all rows, each by its weight
-    r2: float
-    explained: str  # r2 in words
+    rmse: float  # of all rows, each by its weight
+    explained: str  # their R2 in words
     axis: tuple[float, float]  # observed values, and predictions not further outside than their range is wide
     residual_axis: tuple[float, float]
     beyond: int  # how many of those shown are outside
@@ -420,13 +415,11 @@ def held_out(
     inside = (y >= low - margin) & (y <= high + margin)
     return Scatter(
         size=size,
-        rows=curve.held_out_rows[at],
         names=called,
         observed=x,
         predicted=y,
         residual=residual,
         rmse=errors.rmse,
-        r2=errors.r2,
         explained=explained(errors.r2).replace("variance", curve.loss.words.explained),
         axis=(float(np.min(y[inside], initial=low)), float(np.max(y[inside], initial=high))),
         residual_axis=(float(np.min(residual[inside], initial=0.0)), float(np.max(residual[inside], initial=0.0))),

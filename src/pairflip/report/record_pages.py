@@ -12,7 +12,6 @@ from pairflip.report import comparison_words as compared
 from pairflip.report import probability_words as words
 from pairflip.report.figures_by_column import draw_inclusion, inclusion_shape, plot_inclusion
 from pairflip.report.figures_compared import (
-    compared_errors,
     draw_compared_errors,
     draw_energy_points,
     energy_points,
@@ -76,7 +75,7 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
     ]
     label = "{}, a line or mark for each method. The tables below have the numbers."
     errors, seconds = "Error against size", "Energy against seconds"
-    lines = _both_widths(draw_compared_errors, compared_errors(comparison), label.format(errors), _compared_shape)
+    lines = _both_widths(draw_compared_errors, comparison, label.format(errors), _compared_shape)
     points = _both_widths(draw_energy_points, energy_points(comparison), label.format(seconds), _compared_shape)
     table = FigureTable("", compared.HEADS, compared.method_rows(comparison), compared.explanation(comparison))
     by_size = {
@@ -206,9 +205,9 @@ def _both_widths(
 
 def save_comparison_figures(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
     """Write both figures as SVG and PNG into `folder` (made if missing)."""
-    return save_all(((name, figure_of(plot(comparison))) for name, plot in FIGURES.items()), folder)
+    return save_all({name: figure_of(plot(comparison)) for name, plot in FIGURES.items()}, folder)
 
 
 def save_probability_figures(record: Posterior | Samples, folder: str | os.PathLike[str]) -> list[Path]:
     """Write the figure of the page as SVG and PNG into `folder` (made if missing)."""
-    return save_all([("inclusion", figure_of(plot_inclusion(record)))], folder)
+    return save_all({"inclusion": figure_of(plot_inclusion(record))}, folder)

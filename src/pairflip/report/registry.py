@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairflip.report.style import new_axes, set_title
+from pairflip.report.style import LEGEND_LINES, TEXT, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,10 @@ class PageFigure:
         """A panel with its title, on the given axes or in a new figure of this size in inches."""
         ax = new_axes(ax, width, height)
         self.draw[panel](numbers, ax)
-        set_title(ax, self.titles(numbers)[panel] if self.titles else "")
+        title = self.titles(numbers)[panel] if self.titles else ""
+        if title:
+            look: dict[str, Any] = {"fontsize": TEXT + 0.5, "loc": "left", "parse_math": False}
+            ax.set_title(title, pad=6 + 1.75 * TEXT * LEGEND_LINES.get(ax, 0), **look)
         return ax
 
 

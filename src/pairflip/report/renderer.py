@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from matplotlib.backend_bases import GraphicsContextBase, RendererBase
 from matplotlib.colors import to_hex
 from matplotlib.path import Path
 
 from pairflip.report.registry import PageFigure
-from pairflip.report.style import ROLES, TEXT, TipBook, Tips, figure_of, page_axes, told, wipe
+from pairflip.report.style import ROLES, TEXT, TIPS, TipBook, Tips, figure_of, page_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +49,12 @@ def page_svgs(
             if ax is None or not figure.follows:
                 shape = figure.shape(each, kind != "narrow") if figure.follows or not side_by_side else _PANEL
                 ax = page_axes(*shape, fixed=figure.follows)
-            else:
-                wipe(ax)
+            else:  # remove what was drawn, with ticks and limits: making new axes takes longer
+                for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.texts):
+                    artist.remove()
+                ax.set(xscale="linear", yscale="linear")
+                ax.relim()
+                ax.autoscale(True)
             look = {"class": f"chart {kind}", "data-role": f"{figure.name}-{panel}"}
             svgs[at].append(drawn(figure.draw[panel], each, ax, labels[at][panel], look, book=book))
     return svgs
@@ -68,12 +72,19 @@ def drawn(
     """One panel as SVG; texts of marks go into the book, or, without one, are their titles."""
     draw(numbers, ax)
     figure = figure_of(ax)
+    tips: dict[str, Tips] = {}
+    for artist in (*ax.lines, *ax.collections, *ax.patches):
+        if artist in TIPS:
+            artist.set_gid(f"tips-{len(tips)}")  # the id of the group that the renderer is told of
+            tips[f"tips-{len(tips)}"] = TIPS[artist]
     width, height = figure.get_size_inches() * figure.dpi
-    renderer = PageRenderer(width, height, figure.dpi, paint or page_paint, told(figure), book)
+    renderer = PageRenderer(width, height, figure.dpi, paint or page_paint, tips, book)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
         figure.draw(renderer)
-    return renderer.svg(label, attributes)
+    box = f"0 0 {renderer.width:g} {renderer.height:g}"
+    head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": renderer.font_size, **attributes}
+    return tag("svg", Markup("".join(renderer.elements)), **head)
 
 
 def page_paint(kind: str, colour: str) -> dict[str, str]:
@@ -93,7 +104,7 @@ class PageRenderer(RendererBase):
         super().__init__()
         self.width, self.height, self.dpi = float(width), float(height), dpi
         self.elements: list[str] = []
-        self._size = _short(self.points_to_pixels(TEXT))  # of most texts
+        self.font_size = _short(self.points_to_pixels(TEXT))  # of most texts
         self._paint, self._book = paint, book
         self._tips = tips  # by the id of a group
         self._open: list[Tips | None] = []
@@ -156,11 +167,21 @@ class PageRenderer(RendererBase):
         if not centres:
             return
         look = self._look(gc, rgbFace)
+        corners = np.asarray(mark.vertices)
+        edge = rgbFace is None or (gc.get_linewidth() > 0 and to_hex(gc.get_rgb()[:3]) != to_hex(rgbFace[:3]))
         # 26 vertices: matplotlib's circle, made of eight curves where SVG has arcs.
-        if marker_path.codes is not None and len(np.asarray(marker_path.vertices)) == 26:
-            shape, look = self._circle(mark, look, gc, rgbFace)
-        else:
+        if marker_path.codes is None or len(corners) != 26:
             shape = _commands(mark, 0.0, from_centre=True)
+        elif edge:
+            r = _short(float(np.ptp(corners[:, 0])) / 2, 2)
+            across = _short(2 * float(r), 2)
+            shape = f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z"
+        else:  # the round end of a line of no length
+            shape = "h0"
+            look = {key.replace("fill", "stroke"): text for key, text in look.items() if not key.startswith("stroke")}
+            if "class" in look:
+                look["class"] = f"s-{look['class'].split()[0][2:]} dot"
+            look |= {"stroke-width": _short(float(np.ptp(corners[:, 0])), 2), "stroke-linecap": "round"}
         places = [f"M{_short(x)} {_short(self.height - y)}{shape}" for x, y in centres]
         tips = self._open[-1] if self._open else None
         if tips is not None and self._book is None:
@@ -194,28 +215,22 @@ class PageRenderer(RendererBase):
             anchor = _ANCHORS[mtext.get_ha()]
         look = {"x": _short(x), "y": _short(y)}
         size = _short(self.points_to_pixels(prop.get_size_in_points()))
-        if size != self._size:
+        if size != self.font_size:
             look["font-size"] = size
         if anchor != "start":
             look["text-anchor"] = anchor
         if angle:
             look["transform"] = f"rotate({_short(-angle)} {look['x']} {look['y']})"
         look |= self._paint("text", to_hex(gc.get_rgb()[:3]))
-        self.elements.append(_element("text", look, escape(s)))
-
-    def svg(self, label: str, attributes: Mapping[str, str]) -> Markup:
-        """The whole figure with its text alternative."""
-        box = f"0 0 {self.width:g} {self.height:g}"
-        head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": self._size, **attributes}
-        return _element("svg", head, Markup("".join(self.elements)))
+        self.elements.append(tag("text", s, **look))
 
     def _add_path(self, parts: list[str], look: dict[str, str], title: str = "") -> None:
         """A path; parts of an axis that look the same wait until they are one path."""
         if self._axis is not None:
             self._axis.setdefault(tuple(look.items()), []).extend(parts)
         else:
-            inner = _element("title", {}, escape(title)) if title else Markup("")
-            self.elements.append(_element("path", {"d": "".join(parts), **look}, inner))
+            inner = tag("title", title) if title else ""
+            self.elements.append(tag("path", inner, d="".join(parts), **look))
 
     def _look(self, gc: GraphicsContextBase, face: Any) -> dict[str, str]:
         """Colours, opacities, width and dashes; empty if nothing of it can be seen."""
@@ -242,26 +257,13 @@ class PageRenderer(RendererBase):
                     look["stroke-dasharray"] = " ".join(map(_short, lengths.tolist()))
         return look
 
-    def _circle(
-        self, mark: Path, look: dict[str, str], gc: GraphicsContextBase, face: Any
-    ) -> tuple[str, dict[str, str]]:
-        """The shape of a circle from its centre, and its look; without an edge, the end of a line of no length."""
-        width = float(np.ptp(np.asarray(mark.vertices)[:, 0]))
-        if face is None or (gc.get_linewidth() > 0 and to_hex(gc.get_rgb()[:3]) != to_hex(face[:3])):
-            r = _short(width / 2, 2)
-            across = _short(2 * float(r), 2)
-            return f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z", look
-        dot = {key.replace("fill", "stroke"): value for key, value in look.items() if not key.startswith("stroke")}
-        if "class" in dot:
-            dot["class"] = f"s-{dot['class'].split()[0][2:]} dot"
-        return "h0", dot | {"stroke-width": _short(width, 2), "stroke-linecap": "round"}
 
-
-def _element(name: str, attributes: Mapping[str, str], inner: Markup) -> Markup:
+def tag(element: str, inner: str | Markup = "", **attributes: str) -> Markup:
+    """An element; a text inside and attributes are escaped."""
     head = Markup("").join(Markup(' {}="{}"').format(key, value) for key, value in attributes.items())
-    if inner:
-        return Markup("<{0}{1}>{2}</{0}>").format(name, head, inner)
-    return Markup("<{}{}/>").format(name, head)
+    if element == "path" and not inner:
+        return Markup("<path{}/>").format(head)
+    return Markup("<{0}{1}>{2}</{0}>").format(element, head, inner)
 
 
 def _commands(path: Path, height: float, clip: Any = None, from_centre: bool = False) -> str:

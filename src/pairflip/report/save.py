@@ -6,9 +6,9 @@ import io
 import os
 import secrets
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pairflip.report.registry import Room, figures_of
 from pairflip.selection.verdict import size_to_show
@@ -54,14 +54,9 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     Returns the paths: ``size_curve``, ``half_samples`` (where there are any), ``selection_counts``, ``paths``,
     ``predictions``, ``annealing`` and what else is registered, each as ``.svg`` and ``.png``.
     """
-    return save_all(_all_figures(curve), folder)
-
-
-def _all_figures(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
-    """(name, figure) of each registered figure, drawn one by one."""
     from matplotlib.figure import Figure
 
-    size, room = size_to_show(curve), Room()
+    size, room, drawings = size_to_show(curve), Room(), {}
     for each in figures_of(curve):
         numbers = each.numbers(curve, size, room)
         width, height = each.shape(numbers, True)
@@ -69,11 +64,14 @@ def _all_figures(curve: SizeCurve) -> Iterator[tuple[str, Figure]]:
         figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")
         for panel, ax in enumerate(figure.subplots(1, panels, squeeze=False)[0]):
             each.plot(numbers, ax, panel=panel)
-        yield each.name, figure
+        drawings[each.name] = figure
+    return save_all(drawings, folder)
 
 
-def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write figures by name as SVG and PNG into `folder` (made if missing), and return the paths."""
+def save_all(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
+    """Write figures by name as SVG and PNG into `folder` (made if missing); the same figure gives the same bytes."""
+    import matplotlib
+
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -82,19 +80,12 @@ def save_all(figures: Iterable[tuple[str, Figure]], folder: str | os.PathLike[st
         raise type(error)(
             f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
         ) from None
-    return [
-        write_whole(home / f"{name}.{kind}", image(figure, kind), "the figure")
-        for name, figure in figures
-        for kind in ("svg", "png")
-    ]
-
-
-def image(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """A figure as the bytes of a file; the same figure gives the same bytes."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
-        figure.savefig(buffer, format=kind, **_KINDS[kind])
-    return buffer.getvalue()
+    paths = []
+    for name, figure in figures.items():
+        for kind, options in _KINDS.items():
+            buffer = io.BytesIO()
+            with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+                figure.savefig(buffer, format=kind, **options)
+            paths.append(write_whole(home / f"{name}.{kind}", buffer.getvalue(), "the figure"))
+    return paths

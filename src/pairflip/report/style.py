@@ -7,7 +7,7 @@ says for light and for dark.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -48,13 +48,13 @@ class Tips:
         return text
 
 
+@dataclass
 class TipBook:
     """Texts under the pointer, each list once: the page's script puts them together."""
 
-    def __init__(self) -> None:
-        self.forms: list[tuple[str, list[int]]] = []
-        self.columns: list[str | tuple[str, ...]] = []
-        self._places: dict[Any, int] = {}  # of forms and of columns
+    forms: list[tuple[str, list[int]]] = field(default_factory=list)
+    columns: list[str | tuple[str, ...]] = field(default_factory=list)
+    _places: dict[Any, int] = field(default_factory=dict)  # of forms and of columns
 
     def place(self, tips: Tips) -> int:
         """Where these texts are."""
@@ -68,23 +68,13 @@ class TipBook:
         return self._places[tips]
 
 
-_TIPS: WeakKeyDictionary[Artist, Tips] = WeakKeyDictionary()
-_ABOVE: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # lines of a legend, which a title must stand above
+TIPS: WeakKeyDictionary[Artist, Tips] = WeakKeyDictionary()
+LEGEND_LINES: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # a title must stand above them
 
 
 def tell(artist: Artist, form: str, *columns: str | list[str]) -> None:
     """Give the marks of an artist texts that a page shows under the pointer (files and windows ignore them)."""
-    _TIPS[artist] = Tips(form, tuple(c if isinstance(c, str) else tuple(c) for c in columns))
-
-
-def told(figure: Figure) -> dict[str, Tips]:
-    """Texts of a figure by the group id that its renderer meets; gives the artists these ids."""
-    tips: dict[str, Tips] = {}
-    for artist in (each for ax in figure.axes for each in (*ax.lines, *ax.collections, *ax.patches)):
-        if artist in _TIPS:
-            artist.set_gid(f"tips-{len(tips)}")
-            tips[f"tips-{len(tips)}"] = _TIPS[artist]
-    return tips
+    TIPS[artist] = Tips(form, tuple(c if isinstance(c, str) else tuple(c) for c in columns))
 
 
 def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:
@@ -113,16 +103,6 @@ def page_axes(width: float, height: float, fixed: bool) -> Axes:
     return ax
 
 
-def wipe(ax: Axes) -> None:
-    """Remove what was drawn, so that the same function can draw other numbers: making new axes takes longer."""
-    for artist in (*ax.lines, *ax.collections, *ax.patches, *ax.texts):
-        artist.remove()
-    for axis in ("x", "y"):  # with their ticks and limits
-        ax.set(**{f"{axis}scale": "linear"})
-    ax.relim()
-    ax.autoscale(True)
-
-
 def figure_of(ax: Axes) -> Figure:
     """The whole figure that the axes are part of."""
     figure = ax.get_figure(root=True)
@@ -145,13 +125,6 @@ def label_axes(ax: Axes, x: str, y: str) -> None:
     ax.set_ylabel(y, **plain)
 
 
-def set_title(ax: Axes, title: str) -> None:
-    """Set a title at the left, if there is one."""
-    plain: dict[str, Any] = {"parse_math": False}
-    if title:
-        ax.set_title(title, fontsize=TEXT + 0.5, loc="left", pad=6 + 1.75 * TEXT * _ABOVE.get(ax, 0), **plain)
-
-
 def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False, beside: bool = False) -> None:
     """What the lines mean, above the axes in as many columns as there is room for, or beside them."""
     handles, labels = ax.get_legend_handles_labels()
@@ -169,7 +142,7 @@ def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False,
         text.set_parse_math(False)
     if beside:
         return
-    rows = _ABOVE[ax] = -(-len(labels) // columns)
+    rows = LEGEND_LINES[ax] = -(-len(labels) // columns)
     figure = figure_of(ax)
     if figure.get_layout_engine() is None:  # margins are fixed: more than one line of the legend needs more room
         figure.subplots_adjust(top=1.0 - (14.0 + 22.0 * (rows - 1)) / (figure.get_figheight() * _PIXELS))

@@ -235,9 +235,9 @@ class Posterior:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.report.notebook import plot_probabilities
+        from pairflip.report.notebook import plot
 
-        return plot_probabilities(self, ax)
+        return plot(self, ax)
 
     def _repr_html_(self) -> str:
         """Inclusion probabilities, coefficients and what they are conditional on, for notebooks."""

@@ -115,9 +115,9 @@ class Trace:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.report.notebook import plot_trace
+        from pairflip.report.notebook import plot
 
-        return plot_trace(self, ax)
+        return plot(self, ax)
 
     def _repr_html_(self) -> str:
         """What was found and its coefficients, for notebooks."""

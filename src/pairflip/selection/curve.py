@@ -572,9 +572,9 @@ class SizeCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
-        from pairflip.report.notebook import plot_curve
+        from pairflip.report.notebook import plot
 
-        return plot_curve(self, ax)
+        return plot(self, ax)
 
     def _repr_html_(self) -> str:
         """The answer, the figure and the table, for notebooks."""

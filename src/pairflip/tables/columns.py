@@ -108,12 +108,6 @@ def numbers_the_rows(column: pd.Series[Any], name: str) -> bool:
     return bool(values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values))))
 
 
-def about_numbers(name: str, done: str) -> Change:
-    """The remark on such a column: what was done, and how to choose from it."""
-    says = f"the first column, {quoted(name)}, numbers the rows and was {done} (--keep '/./' chooses from it, too)"
-    return Change("column", f"that numbers the rows, {done}", (name,), says)
-
-
 def position(name: str, names: Sequence[str]) -> int | None:
     """Position of a name; spaces at its ends do not count where only one column can be meant."""
     if name in names:

@@ -25,14 +25,7 @@ from pairflip.tables.categories import (
     refuse_gaps,
 )
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import (
-    ChosenColumns,
-    about_numbers,
-    numbers_the_rows,
-    select,
-    separate_names,
-    visible_names,
-)
+from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names, visible_names
 from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.files import LARGE, about_sheets, read_raw
 from pairflip.tables.kinds import in_order, is_plain
@@ -255,7 +248,9 @@ def _choose_columns(
     chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
     free = not keep and raw.row_names is None and names[0] not in separate_names(used, names)
     if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
-        notes.append(about_numbers(names[0], "taken as their names" if chosen.index is None else "left out"))
+        use, first = "taken as their names" if chosen.index is None else "left out", quoted(names[0])
+        says = f"the first column, {first}, numbers the rows and was {use} (--keep '/./' chooses from it, too)"
+        notes.append(Change("column", f"that numbers the rows, {use}", (names[0],), says))
         chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
     return names, chosen, notes
 

@@ -81,8 +81,13 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if zipped else path.open("rb")
 
 
-def encoding_of(path: Path) -> str:
-    """How the letters are encoded, by the mark at the beginning (Excel's "Unicode text" is UTF-16); no binary files."""
+def _open_text(path: Path, encoding: str) -> io.TextIOWrapper:
+    """The letters of the text, with line ends as they are in the file."""
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+
+
+def find_layout(path: Path) -> Layout:
+    """Find encoding (by its mark: Excel's "Unicode text" is UTF-16), separator, header and row names."""
     with open_bytes(path) as handle:
         head = handle.read(1 << 16)
     name, wide = path.name, head.startswith(UTF16)
@@ -97,17 +102,7 @@ def encoding_of(path: Path) -> str:
         raise TableError(f"{name!r} is empty; expected a header of column names and at least two rows.")
     if b"\0" in head:
         raise TableError(f"{name!r} holds binary data; expected a text table with commas, semicolons or tabs.")
-    return "utf-16" if wide else "utf-8-sig"
-
-
-def _open_text(path: Path, encoding: str) -> io.TextIOWrapper:
-    """The letters of the text, with line ends as they are in the file."""
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
-
-
-def find_layout(path: Path) -> Layout:
-    """Find separator, header and row names from the first lines of a text table."""
-    encoding = encoding_of(path)
+    encoding = "utf-16" if wide else "utf-8-sig"
     with _open_text(path, encoding) as text:
         lines: list[str] = []
         for line in islice(text, LINES):
