@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.projection import column_blocks, row_blocks
+from pairflip.projection import column_blocks, row_slices
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -339,7 +339,7 @@ def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats)
     digest = hashlib.sha256()
     for name in names:
         digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
-    for array in (np.array(X.shape, "<i8"), *row_blocks(X), y, weights):
+    for array in (np.array(X.shape, "<i8"), *(X[part] for part in row_slices(X)), y, weights):
         kind = "<i8" if array.dtype.kind == "i" else "<f8"
         digest.update(np.ascontiguousarray(array, dtype=kind).data)
     return digest.hexdigest()

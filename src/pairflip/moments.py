@@ -47,6 +47,8 @@ class Form:
     diagonal: Floats  # (N,) of G: columns have unit norm, so it is 1
     dense: bool  # whether the N x N matrix may be formed (it fits the memory budget)
     candidates: Ints  # (N,): columns of the user's table; of units of several columns, the first one of each
+    n_columns: int  # N, of candidates
+    n_rows: int  # M
     rules: Rules  # which columns may be chosen together
     signs: NDArray[np.int8] | None = None  # (N,): 1, -1 or 0 where coefficients have given signs
     quadratic = True  # whether inner products are the whole truth; otherwise moves are ranked by a form at a fit
@@ -65,9 +67,9 @@ class Form:
         target_scale: Floats | None = None,
         rules: Rules | None = None,
     ) -> None:
-        self.candidates = candidates
-        self.columns = columns
+        self.candidates, self.columns = candidates, columns
         several = targets if targets.ndim == 2 else targets[:, None]
+        self.n_columns, self.n_rows = int(candidates.size), len(several)
         self.target_scale: Floats = np.ones(several.shape[1]) if target_scale is None else target_scale
         self.targets = several if target_scale is None else several / target_scale
         self.penalty = penalty
@@ -107,21 +109,6 @@ class Form:
         """Whose matrix may be searched: folds that leave out one row share that of all rows, others have their own."""
         return self
 
-    @property
-    def n_columns(self) -> int:
-        """N, the number of candidate columns."""
-        return int(self.candidates.size)
-
-    @property
-    def n_rows(self) -> int:
-        """M, the number of rows."""
-        return int(self.target.size)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table, without the matrix."""
-        return int(self.columns.nbytes)
-
     @cached_property
     def start(self) -> Ints:
         """Where the columns of each unit begin (U + 1,): every column is a unit."""
@@ -131,10 +118,6 @@ class Form:
     def widths(self) -> Ints:
         """How many independent columns each unit has (U,)."""
         return np.diff(self.start)
-
-    def least_columns(self, k: int) -> int:
-        """How many independent columns the k narrowest units have."""
-        return int(np.sort(self.widths)[:k].sum()) if self.grouped else k
 
     def places(self, support: Ints) -> Ints:
         """Where the columns of some units are among all columns, one unit after the other."""
@@ -252,6 +235,7 @@ class TrainingForm(Form):
     ) -> None:
         self.base, self.rows, self._forced = base, rows, forced
         self.candidates, self.rules, self.dense = base.candidates, base.rules, base.dense
+        self.n_columns, self.n_rows = base.n_columns, base.n_rows - rows.size
         Z, T, F = base.on_rows(rows), base.targets[rows], basis[rows]
         single = rows.size == 1
         self._single: Floats | None = None  # L / d of a single row stays one row
@@ -288,11 +272,6 @@ class TrainingForm(Form):
     def root(self) -> Form:
         """The form of all rows, where one is left out."""
         return self.base if self.rows.size == 1 else self
-
-    @property
-    def n_rows(self) -> int:
-        """Number of remaining rows."""
-        return self.base.n_rows - self.rows.size
 
     def _left_out(self) -> Floats:
         """L (1, N) of a single row, (h + f, N) of several."""
@@ -360,11 +339,6 @@ class TrainingForm(Form):
     def columns(self) -> Floats:  # type: ignore[override]
         """The columns on the remaining rows, forced columns projected out there."""
         return self._on_the_rest(self.base.columns, self.unit)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the problem of all rows, without the matrix."""
-        return sum(int(self.__dict__[name].nbytes) for name in ("left_out", "columns") if name in self.__dict__)
 
     def columns_of(self, which: Ints) -> Floats:
         """Rows `which` of `columns`, without forming the others."""

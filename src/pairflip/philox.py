@@ -101,11 +101,6 @@ def _uniform(words: NDArray[np.uint64]) -> NDArray[np.float64]:
     return np.asarray((bits + np.uint64(1)).astype(np.float64) * 2.0**-53)
 
 
-def kick_words(key: ArrayLike, round_: int, part: int, place: int) -> NDArray[np.uint64]:
-    """The four words of one place of one part of a round of kicks."""
-    return _blocks(key, (round_ << 32) + place, STREAM_KICKS + part)
-
-
 def start_order(key: ArrayLike, n_columns: int) -> NDArray[np.int64]:
     """Random order of all columns in which a chain picks its first support (Fisher-Yates)."""
     i = np.arange(n_columns, dtype=np.uint64)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
-from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, limited
+from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
 from pairflip.losses.squares import check_shrinkage
 from pairflip.moments import Form
 from pairflip.rules import Units, largest_size, read_limits
@@ -89,6 +89,10 @@ class SubsetProblem:
         The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
     target_names : list of q names
         Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
+    targets : (M, q)
+        The target, or several of them, as columns.
+    n_rows, n_columns, rows_present : int
+        M and N, the shape of X, and the number of rows with a weight above zero.
     wide : bool
         Whether X was kept as it is.
     form : Form
@@ -161,40 +165,27 @@ class SubsetProblem:
         self.memory_budget = int(memory_budget)
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
         table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
-        self.X = table
-        self.wide = self.loss.quadratic and table.shape[1] >= from_here
-        self.y, self.classes = self.loss.read_target(y, table.shape[0])
-        self.offset = None if offset is None else as_offset(offset, table.shape[0])
-        self.sample_weight = as_weights(sample_weight, table.shape[0])
+        self.X, (self.n_rows, self.n_columns) = table, table.shape
+        self.wide = self.loss.quadratic and self.n_columns >= from_here
+        self.y, self.classes = self.loss.read_target(y, self.n_rows)
+        self.targets: Floats = self.y if self.y.ndim == 2 else self.y[:, None]
+        self.offset = None if offset is None else as_offset(offset, self.n_rows)
+        self.sample_weight = as_weights(sample_weight, self.n_rows)
+        self.rows_present = int(np.count_nonzero(self.sample_weight))
         self.center = center
         self.ridge = float(ridge)
         self.always = find_columns(always, self.column_names)
         self.limits = read_limits(
             self.column_names, self.always, groups, one_per_group, min_distance, hierarchy, positive
         )
-        if self.limits.any:
-            self.loss = limited(self.loss, self.limits)
+        if self.limits.signs is not None:
+            self.loss = signed_loss(self.loss, self.limits)
         self.form: Form = self.loss.prepare(self)
 
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns of X."""
         return list(self.column_names)
-
-    @property
-    def targets(self) -> Floats:
-        """The target, or several of them, as columns (M, q)."""
-        return self.y if self.y.ndim == 2 else self.y[:, None]
-
-    @property
-    def n_rows(self) -> int:
-        """M, the number of rows."""
-        return int(self.X.shape[0])
-
-    @property
-    def rows_present(self) -> int:
-        """Number of rows with a weight above zero."""
-        return int(np.count_nonzero(self.sample_weight))
 
     @property
     def hash(self) -> str:
@@ -209,26 +200,11 @@ class SubsetProblem:
         return largest_size(self.form.rules) if self.limits.ruled else self.form.n_columns
 
     @property
-    def has_proofs(self) -> bool:
-        """Whether there are proofs: for squared error without signs."""
-        return self.form.quadratic
-
-    @property
-    def can_anneal(self) -> bool:
-        """Whether there is simulated annealing: for squared error without signs, where single columns are chosen."""
-        return self.form.quadratic and not self.form.grouped
-
-    @property
     def energy_words(self) -> str:
         """What makes this another problem than least squares of single columns, in words."""
         if not self.loss.squared:
             return f"loss is {self.loss.name!r}"
         return "positive is given" if self.limits.signs is not None else "groups are given"
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns of X, candidates or not."""
-        return int(self.X.shape[1])
 
     def __repr__(self) -> str:
         more = f", shrinkage={self.shrinkage:g}" if self.shrinkage else ""
@@ -236,7 +212,7 @@ class SubsetProblem:
             more += f", {len(self.units.groups)} groups"
         elif self.target_names:
             more += f", targets={self.target_names}"
-        elif self.limits.any:
+        elif self.limits.asked:
             more += f", limits={self.limits.asked}"
         elif not self.loss.quadratic:
             more += f", loss={self.loss.name!r}"

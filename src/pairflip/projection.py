@@ -6,7 +6,7 @@ computed from all rows by subtraction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,6 @@ def column_blocks(n_rows: int, n_columns: int) -> list[slice]:
     """All columns, as parts of neighbours."""
     step = max(16, BYTES // (8 * max(n_rows, 1)))
     return [slice(first, min(first + step, n_columns)) for first in range(0, n_columns, step)]
-
-
-def row_blocks(X: NDArray[Any]) -> Iterator[Floats]:
-    """The rows of X in order, as contiguous float64 parts."""
-    step = max(1, BYTES // (8 * max(X.shape[1], 1)))
-    if X.dtype == np.float64 and X.flags.c_contiguous:
-        step = max(1, X.shape[0])
-    for first in range(0, X.shape[0], step):
-        yield np.ascontiguousarray(X[first : first + step], dtype=np.float64)
 
 
 def row_slices(X: NDArray[Any]) -> list[slice]:
@@ -103,18 +94,11 @@ def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Centred:
-    """Columns divided by powers of two, less their means."""
+def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:
+    """The columns (n, M) of X, divided by powers of two (n,) and less their means (n,), times the root of the weights.
 
-    columns: Floats  # (n, M): rows times the root of their weights
-    powers: Floats  # (n,)
-    means: Floats  # (n,) of the divided columns
-    raw: Floats  # (n,): weighted sums of squares before the means were subtracted
-
-
-def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
-    """Divide the columns of X (M, n) by powers of two, and subtract their means."""
+    Then these powers, the means of the divided columns, and weighted sums of squares (n,) before means were subtracted.
+    """
     powers, root = powers_of_two(X), np.sqrt(weight)[:, None]
     columns = np.empty(X.shape[::-1])
     sums, raw = np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -127,7 +111,7 @@ def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> Centred:
     for part in row_slices(X):
         columns[:, part] -= small[:, None]
         columns[:, part] *= root[part].T
-    return Centred(columns, powers, small, raw)
+    return columns, powers, small, raw
 
 
 def take_out(columns: Floats, basis: Floats) -> None:
@@ -163,8 +147,7 @@ def project(
 ) -> Projected:
     """Take the forced columns out of X (M, N) and the targets y (M, q), and scale the columns that remain."""
     root = np.sqrt(weight)
-    centred = centre(X, weight, None if means is None else means[0])
-    columns, powers, small = centred.columns, centred.powers, centred.means
+    columns, powers, small, raw = centre(X, weight, None if means is None else means[0])
     target_means: Floats = weight @ y / float(weight.sum()) if means is None else means[1]
     forced = X[:, always] / powers[always] - small[always]
     if intercept:
@@ -176,7 +159,7 @@ def project(
     take_out(targets, basis)
     targets[np.einsum("qm,qm->q", targets, targets) <= CONSTANT**2 * (weight @ y**2)] = 0.0
     norm2 = np.einsum("jm,jm->j", columns, columns)
-    keep = norm2 > CONSTANT**2 * centred.raw
+    keep = norm2 > CONSTANT**2 * raw
     keep[always] = False
     candidates = np.flatnonzero(keep)
     if not keep.all():

@@ -102,11 +102,6 @@ class Rules(NamedTuple):
         """What candidate j needs."""
         return list(self.need[self.need_start[j] : self.need_start[j + 1]].tolist())
 
-    def near(self, j: int) -> Mask:
-        """Which candidates (N,) are too close to candidate j."""
-        near = self.clash[j] if self.clash.size else np.abs(self.position - self.position[j]) < self.apart
-        return np.asarray(near)
-
     def allow(self, support: Ints) -> bool:
         """Whether a support keeps all rules, literally."""
         groups = self.group[support]
@@ -149,11 +144,6 @@ class Limits:
     def ruled(self) -> bool:
         """Whether some columns cannot be chosen together."""
         return bool((self.groups and self.one_per_group) or self.min_distance > 0 or self.needs)
-
-    @property
-    def any(self) -> bool:
-        """Whether anything was asked for."""
-        return bool(self.groups) or self.ruled or self.signs is not None
 
     @property
     def asked(self) -> list[str]:
@@ -424,7 +414,7 @@ def _free(rules: Rules, support: list[int], able: Mask) -> Mask:
         if rules.group[i] != NOWHERE:
             free &= rules.group != rules.group[i]
         if rules.apart > 0:
-            free &= ~rules.near(i)
+            free &= ~rules.clash[i] if rules.clash.size else np.abs(rules.position - rules.position[i]) >= rules.apart
     free[support] = False
     owner = np.repeat(np.arange(free.size), np.diff(rules.need_start))
     while rules.need.size:

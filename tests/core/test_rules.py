@@ -95,7 +95,6 @@ def test_a_forced_factor_is_there_and_a_missing_one_is_not() -> None:
 
 
 def test_nothing_is_forbidden_without_limits() -> None:
-    assert not read().any
     assert read().asked == []
     rules = no_rules(5)
     assert not rules.any

@@ -40,7 +40,7 @@ def check(X, y, cv, support, *, weights=None, rel=1e-8, **options):
     problem = SubsetProblem(X, y, sample_weight=weights, **options)
     folds = as_folds(cv, problem)
     supports = np.tile(np.asarray(support), (len(folds), 1, 1))
-    given = HeldOutErrors(problem, folds).residuals(supports)[0]
+    given = HeldOutErrors(problem, folds).judged(supports)[0][0]
     options = {"center": "fold", **options}
     expected = []
     for rows, left_out in zip(folds.rows, folds.left_out, strict=True):

@@ -106,7 +106,7 @@ def refuse(problem: SubsetProblem) -> None:
     if problem.target_names or not problem.loss.squared:
         what = f"{len(problem.target_names)} targets" if problem.target_names else f"loss={problem.loss.name!r}"
         raise ValueError(f"the problem has {what}; expected one target and squared error to compare methods on.")
-    if problem.limits.any or problem.units is not None:
+    if problem.limits.asked or problem.units is not None:
         raise ValueError(
             "the problem has groups, bands, hierarchy or signs, which other methods do not know; expected one without "
             "them to compare methods on."

@@ -27,8 +27,8 @@ __all__ = [
     "SquaredError",
     "Words",
     "as_loss",
-    "limited",
     "loss_named",
+    "signed_loss",
 ]
 
 LOSSES: dict[str, Loss] = {
@@ -54,8 +54,9 @@ class OwnLoss(Likelihood):
 
 def as_loss(loss: Any) -> Loss:
     """A loss by name, or one of the user's own, which results will know by its name from now on."""
-    if isinstance(loss, str) and (loss in LOSSES or loss in _OWN):
-        return loss_named(loss)
+    known = LOSSES | _OWN
+    if isinstance(loss, str) and loss in known:
+        return known[loss]
     if isinstance(loss, str) or not (hasattr(loss, "name") and callable(getattr(loss, "derivatives", None))):
         raise ValueError(
             f"loss is {loss!r}; expected {', '.join(map(repr, LOSSES))}, or an object with name and derivatives."
@@ -70,19 +71,20 @@ def loss_named(name: str) -> Loss:
     """The loss of a result: one of `LOSSES`, of the user's own, or that of several targets, not asked for by name."""
     if name == SEVERAL:
         return SquaredError(several=True)
-    if name not in LOSSES and name not in _OWN:
+    known = LOSSES | _OWN
+    if name not in known:
         raise ValueError(
             f"the loss {name!r} is not known here: if it is one of your own, make a SubsetProblem with it first."
         )
-    return LOSSES[name] if name in LOSSES else _OWN[name]
+    return known[name]
 
 
-def limited(loss: Loss, limits: Limits) -> Loss:
-    """The loss under limits on what may be chosen."""
-    if not loss.squared and limits.signs is not None:
+def signed_loss(loss: Loss, limits: Limits) -> Loss:
+    """The loss where coefficients have given signs."""
+    if not loss.squared:
         raise ValueError(f"positive is given together with loss={loss.name!r}; expected it with squared error.")
-    if loss.name == SEVERAL and limits.signs is not None:
+    if loss.name == SEVERAL:
         raise ValueError("positive is given together with several targets; expected one target.")
-    if limits.signs is not None and limits.whole_groups:
+    if limits.whole_groups:
         raise ValueError("positive is given together with groups; expected one of the two (or one_per_group=True).")
-    return loss if limits.signs is None else SignedError()
+    return SignedError()

@@ -99,10 +99,6 @@ class HeldOutJudge:
         """
         raise NotImplementedError
 
-    def residuals(self, supports: NDArray[np.int64]) -> Floats:
-        """Observed minus predicted (C, P) when fold f is predicted by supports[f, c] of (F, C, k)."""
-        return self.judged(supports)[0]
-
     def without_columns(self) -> Floats:
         """Observed minus predicted (P,) by the constant, or by the forced columns alone."""
         return np.asarray(self.judged(np.empty((len(self._folds), 1, 0), dtype=np.int64))[0][0])

@@ -60,11 +60,6 @@ class UnitForm(Form):
         """The form of the columns, without their groups."""
         return self._form
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table, without the matrix."""
-        return int(self._form.nbytes + self.columns.nbytes)
-
     def to_table(self, support: Ints, scale: Floats) -> tuple[Ints, Floats]:
         """Columns of some units, as sorted positions (n,), and what leads from coordinates to their coefficients."""
         if not len(support):

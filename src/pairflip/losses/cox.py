@@ -59,14 +59,6 @@ class Survival(NamedTuple):
     before: NDArray[np.int64]
 
 
-class Risk(NamedTuple):
-    """At linear predictors (T, m) of the sorted rows: w e^eta, s_t (T, E), and what is expected of rows (T, m)."""
-
-    share: Floats
-    at_risk: Floats
-    expected: Floats
-
-
 class Hazard(NamedTuple):
     """What predictions need: at ascending `times` of events (E,) the cumulative hazard `total` (E + 1,), from 0 before
     the first one; at all ascending times `ends` (m,) the sum of w e^eta `left` (m + 1,) from there on, 0 behind them.
@@ -125,10 +117,10 @@ class CoxLoss(Likelihood):
     def derivatives(self, rows: Survival, eta: Floats) -> tuple[Floats, Floats, Floats]:
         """Half the deviance (T,), minus its derivative (T, m, 1), and the diagonal (T, m) of the second one."""
         e = _bounded(eta[:, rows.order, 0])
-        risk = _risk(rows, e)
-        value = np.log(risk.at_risk / rows.d) @ rows.d - e @ (rows.w * rows.event)
-        score = rows.w * rows.event - rows.w * risk.expected
-        return value, score[:, rows.rank, None], (rows.w * risk.expected)[:, rows.rank]
+        _, at_risk, expected = _risk(rows, e)
+        value = np.log(at_risk / rows.d) @ rows.d - e @ (rows.w * rows.event)
+        score = rows.w * rows.event - rows.w * expected
+        return value, score[:, rows.rank, None], (rows.w * expected)[:, rows.rank]
 
     def system(self, rows: Survival, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
         """Half the deviance (T,), minus its gradient (T, p, 1), and the Hessian (T, p, 1, p, 1) for columns (T, p, m).
@@ -222,12 +214,12 @@ def _bounded(eta: Floats) -> Floats:
     return np.asarray(np.clip(eta, -_LARGEST, _LARGEST))
 
 
-def _risk(rows: Survival, eta: Floats) -> Risk:
-    """What derivatives need, for linear predictors (T, m) of the sorted rows."""
+def _risk(rows: Survival, eta: Floats) -> tuple[Floats, Floats, Floats]:
+    """At linear predictors (T, m) of the sorted rows: w e^eta, s_t (T, E), and the expected events of rows (T, m)."""
     ratio = np.exp(eta)
     share = rows.w * ratio
     at_risk = np.cumsum(share, axis=1)[:, rows.last]
     jumps = rows.d / at_risk
     hazard = np.zeros((len(eta), rows.times.size + 1))
     hazard[:, :-1] = np.cumsum(jumps[:, ::-1], axis=1)[:, ::-1]
-    return Risk(share, at_risk, ratio * hazard[:, rows.before])
+    return share, at_risk, ratio * hazard[:, rows.before]

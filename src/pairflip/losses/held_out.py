@@ -32,16 +32,6 @@ _BYTES = 256 * 2**20  # of the columns of a wide table that are looked at togeth
 _FORMED = 500  # columns whose matrix is formed whatever the supports are
 
 
-class _Fitted(NamedTuple):
-    """One support on the training rows of a fold, in the units of the table."""
-
-    coef: Floats  # (n, q)
-    always_coef: Floats  # (a, q)
-    intercept: Floats  # (q,)
-    energy: float
-    residual: Floats  # (h, q): observed minus predicted on the rows left out
-
-
 class _Solved(NamedTuple):
     """P pairs of fold and support."""
 
@@ -50,7 +40,7 @@ class _Solved(NamedTuple):
     energy: Floats  # (P,)
     residual: Floats  # (q, .): of the rows left out, from at[p] on
     at: Ints  # (P,)
-    alone: dict[int, _Fitted]  # the pairs that were fitted again
+    alone: dict[int, tuple[Fit, Floats]]  # the pairs that were fitted again, with their residuals (h, q)
 
 
 class HeldOutErrors(HeldOutJudge):
@@ -118,10 +108,10 @@ class HeldOutErrors(HeldOutJudge):
         result = np.empty((chains, row.size, unit.shape[1]))
         for c in range(chains):
             result[c] = solved.residual[:, solved.at[which[fold, c]] + pick].T / unit
-        for p, alone in solved.alone.items():
+        for p, (_, residual) in solved.alone.items():
             own = int(pairs[p, -1])
             place = self._folds.places[own]
-            result[which[own] == p, place] = alone.residual[pick[place]] / (self.scales[own] if self._several else 1.0)
+            result[which[own] == p, place] = residual[pick[place]] / (self.scales[own] if self._several else 1.0)
         return result.reshape(chains, -1), solved.energy[which]
 
     def energies(self, fold: Ints, supports: Ints) -> Floats:
@@ -161,9 +151,9 @@ class HeldOutErrors(HeldOutJudge):
         intercepts = intercepts - np.einsum("a,naq->nq", problem.means[problem.always], always_coefs)
         if first:
             intercepts += z[:, 0]
-        for fold, alone in solved.alone.items():
-            coefs[fold, coefs.shape[1] - len(alone.coef) :] = alone.coef
-            always_coefs[fold], intercepts[fold] = alone.always_coef, alone.intercept
+        for fold, (fit, _) in solved.alone.items():
+            coefs[fold, coefs.shape[1] - len(fit.coef) :] = fit.coef
+            always_coefs[fold], intercepts[fold] = fit.always_coef, fit.intercept
         if self._several:
             return FoldCoefficients(coefs, always_coefs, intercepts)
         return FoldCoefficients(coefs[:, :, 0], always_coefs[:, :, 0], intercepts[:, 0])
@@ -217,8 +207,8 @@ class HeldOutErrors(HeldOutJudge):
                 solve_pairs(data, left, fold[part], places, *own, residual, at[part])
                 x[part, :, :n], g[part], energy[part] = own
         alone = {int(p): self._fit_alone(int(fold[p]), supports[p]) for p in np.flatnonzero(energy < 0)}
-        for p, found in alone.items():
-            energy[p] = found.energy
+        for p, (fit, _) in alone.items():
+            energy[p] = fit.energy
         return _Solved(x, g, energy, residual, at, alone)
 
     def _parts(self, which: Ints, supports: Ints) -> list[Ints]:
@@ -249,11 +239,11 @@ class HeldOutErrors(HeldOutJudge):
         np.fill_diagonal(G, 1.0)
         return Z, G, np.ascontiguousarray(base.B[:, used]), base.penalty[used], at.reshape(places.shape)
 
-    def _fit_alone(self, fold: int, support: Ints) -> _Fitted:
-        """A support on the training rows of a fold, from these rows alone; a column constant there has coefficient 0.
+    def _fit_alone(self, fold: int, support: Ints) -> tuple[Fit, Floats]:
+        """A support on the training rows of a fold, from these rows alone, and its residuals (h, q) on the others.
 
-        Where columns are dependent there, the coefficients are the smallest ones (of scaled columns), and the energy is
-        infinite.
+        A column that is constant there has the coefficient 0. Where columns are dependent there, the coefficients are
+        the smallest ones (of scaled columns), and the energy is infinite.
         """
         problem, a, scale = self._problem, self._problem.always.size, self.scales[fold]
         units, support = support.size, problem.columns_of(support)
@@ -278,7 +268,7 @@ class HeldOutErrors(HeldOutJudge):
         residual = (
             problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
         )
-        return _Fitted(coef, always_coef, intercept, energy, residual)
+        return Fit(support, coef, intercept, always_coef, energy), residual
 
 
 class FoldByFold(HeldOutJudge):

@@ -13,6 +13,7 @@ classes): then coefficients of a column are q numbers. Moves are ranked by the N
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ class Likelihood(Loss):
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
         form: Any = problem.form
-        if not self.separates(form.y, form.solve(problem.slots(support)).eta):
+        if not self.separates(form.y, form.solve(problem.slots(support))[2]):
             return ""
         return (
             "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
@@ -181,23 +182,22 @@ class Likelihood(Loss):
     def fit(self, problem: SubsetProblem, support: Ints) -> Fit:
         """Coefficients and energy by Newton's method on the columns of X."""
         form: Any = problem.form
-        found = form.solve(problem.slots(support))
-        return Fit(support, found.coef, found.intercept, found.always_coef, found.energy)
+        fit: Fit = form.solve(problem.slots(support))[0]
+        return fit
 
     def fit_rows(self, problem: SubsetProblem, kept: Ints, support: Ints) -> tuple[Fit, Any]:
         """The same on some rows, and the `baseline` there; a column that does not vary there has the coefficient 0."""
         columns = np.concatenate([problem.always, support]).astype(np.int64)
         form = self.form(problem, kept, columns)
-        found = form.solve(np.arange(form.n_columns))
-        coef = np.zeros((support.size, *found.coef.shape[1:]))
-        coef[form.candidates - problem.always.size] = found.coef
-        fit = Fit(support, coef, found.intercept, found.always_coef, found.energy)
-        return fit, self.baseline(form.rows, found.eta)
+        fit, _, eta = form.solve(np.arange(form.n_columns))
+        coef = np.zeros((support.size, *fit.coef.shape[1:]))
+        coef[form.candidates - problem.always.size] = fit.coef
+        return replace(fit, support=support, coef=coef), self.baseline(form.rows, eta)
 
     def standard_errors(self, problem: SubsetProblem, support: Ints) -> Floats:
         """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
         form: Any = problem.form
-        return np.asarray(form.solve(problem.slots(support)).errors)
+        return np.asarray(form.solve(problem.slots(support))[1])
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted again on the training rows of its fold."""

@@ -9,7 +9,6 @@ where :math:`\ell`, half the deviance, is convex, so a step that does not lower 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, orthonormal_basis
-from pairflip.losses.base import Fits, Quadratic
+from pairflip.losses.base import Fit, Fits, Quadratic
 from pairflip.moments import Form, TrainingForm
 from pairflip.projection import CONSTANT, powers_of_two, project
 from pairflip.rules import Rules, Units, no_rules
@@ -100,22 +99,6 @@ def newton(
     return energies, final
 
 
-@dataclass(frozen=True)
-class Solved:
-    """The fit of one support: energy, coefficients and standard errors in the units of the table, eta (m, q).
-
-    Standard errors are those of the constant, the forced and the chosen columns; nan where there is none. With q linear
-    predictors, coefficients are (k, q), the constant is (q,).
-    """
-
-    energy: float
-    coef: Floats
-    intercept: Any
-    always_coef: Floats
-    errors: Floats
-    eta: Floats
-
-
 class LikelihoodForm(Form):
     """Some rows with a likelihood, as engines see them.
 
@@ -174,6 +157,7 @@ class LikelihoodForm(Form):
         if limited and limits.ruled:
             self.rules = limits.rules(self.candidates, always, first)
         self._X, self.y, self.w = X, y, w
+        self.n_columns, self.n_rows = int(self.candidates.size), w.size
         offset = np.zeros(w.size) if problem.offset is None else problem.offset[kept]
         self.rows, self.q = loss.rows(y, w), loss.predictors(problem.y)
         self._offset: Floats = np.repeat(offset[:, None], self.q, axis=1)
@@ -182,8 +166,8 @@ class LikelihoodForm(Form):
         if f and intercept:
             level[0] = np.outer(self.forced.sum(axis=1), loss.level(self.rows, offset)) / w.size
         energies, theta = newton(loss, self.rows, self.forced[None], self._offset, np.zeros(f), level)
-        self._null = Fits(np.zeros((1, 0), np.int64), energies, theta)
-        self._at_null: Quadratic | None = None
+        self._empty = Fits(np.zeros((1, 0), np.int64), energies, theta)
+        self._at_empty: Quadratic | None = None
         self.yy = 2.0 * float(energies[0])
 
     def fit_many(
@@ -193,9 +177,9 @@ class LikelihoodForm(Form):
 
         Those that are plainly going to have an energy above `bound` are given up with some energy above it.
         """
-        first, f = self._null if start is None else start, len(self.forced)
+        first, f = self._empty if start is None else start, len(self.forced)
         if not supports.shape[1] and start is None and close >= SEARCHING:
-            return self._null
+            return self._empty
         # Supports with fewer columns than others are filled up by columns of zeros, whose coefficients stay zero.
         places = filled_up([self.places(support) for support in supports]) if self.grouped else supports
         (count, p), begin = places.shape, np.zeros((len(self.standard) + 1, self.q))
@@ -233,13 +217,8 @@ class LikelihoodForm(Form):
 
     def quadratic_at(self, fit: Fits) -> Quadratic:
         """The Newton step at a fit, with one weight for each row; that without columns is remembered."""
-        if fit is not self._null:
-            return self._quadratic_at(fit)
-        if self._at_null is None:
-            self._at_null = self._quadratic_at(fit)
-        return self._at_null
-
-    def _quadratic_at(self, fit: Fits) -> Quadratic:
+        if fit is self._empty and self._at_empty is not None:
+            return self._at_empty
         D, theta, eta = self._eta(fit)
         score, weight = self.loss.ranking(self.rows, eta)
         f, X = len(self.forced), self.standard
@@ -270,7 +249,10 @@ class LikelihoodForm(Form):
             return of_j / unit
 
         root = np.sqrt(unit)
-        return Quadratic(np.asarray(unit * P[f:, f:]), root * theta[f:].T, W[f:], R / root, s, row)
+        newton_step = Quadratic(np.asarray(unit * P[f:, f:]), root * theta[f:].T, W[f:], R / root, s, row)
+        if fit is self._empty:
+            self._at_empty = newton_step
+        return newton_step
 
     def energy(self, support: Ints) -> float:
         """E(S), minimized from the forced columns alone; infinite when S is against the rules."""
@@ -279,8 +261,11 @@ class LikelihoodForm(Form):
             return np.inf
         return float(self.fit_many(at[None], close=FINAL).energies[0])
 
-    def solve(self, support: Ints) -> Solved:
-        """The fit of candidate positions, in the units of the table; columns in its order."""
+    def solve(self, support: Ints) -> tuple[Fit, Floats, Floats]:
+        """The fit of candidate positions in the units of the table, its standard errors, and linear predictors (m, q).
+
+        Standard errors are those of the constant, the forced and the chosen columns; nan where there is none.
+        """
         units = np.asarray(support, dtype=np.int64)
         fit = self.fit_many(units[None], close=FINAL)
         D, theta, eta = self._eta(fit)
@@ -309,10 +294,11 @@ class LikelihoodForm(Form):
             errors[:] = np.sqrt(np.maximum(np.einsum("xa,acbc,xb->xc", turn, inverse, turn), 0.0))
         if not self.intercept:
             errors[0] = np.nan
-        energy = float(fit.energies[0])
+        energy, chosen = float(fit.energies[0]), names[a:]
         if self.q == 1:
-            return Solved(energy, every[1 + a :, 0], float(every[0, 0]), every[1 : 1 + a, 0], errors[:, 0], eta)
-        return Solved(energy, every[1 + a :], every[0], every[1 : 1 + a], errors, eta)
+            coef, always_coef = every[1 + a :, 0], every[1 : 1 + a, 0]
+            return Fit(chosen, coef, float(every[0, 0]), always_coef, energy), errors[:, 0], eta
+        return Fit(chosen, every[1 + a :], every[0], every[1 : 1 + a], energy), errors, eta
 
     def _determined(self, D: Floats) -> Floats:
         """Directions (p, r) of coefficients of columns D (p, m), forced ones first, in which the rows determine them.
@@ -324,11 +310,6 @@ class LikelihoodForm(Form):
         free = null_space(D.T, rcond=_DEPENDENT) if self.grouped else np.zeros((len(D), 0))
         free[: len(self.forced)] = 0.0
         return np.asarray(null_space(free.T)) if free.size else np.eye(len(D))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.w.size)
 
     def rank(self) -> int:
         """All units can be chosen together, because of the ridge."""
@@ -346,7 +327,7 @@ class LikelihoodForm(Form):
 
         It is that of the columns, in the order of the table, also where units have several.
         """
-        score, weight = self.loss.exchangeable(self.rows, self._eta(self._null)[2])
+        score, weight = self.loss.exchangeable(self.rows, self._eta(self._empty)[2])
         weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean())  # rows may have no curvature at all
         step = project(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,
@@ -367,8 +348,3 @@ class LikelihoodForm(Form):
         if name in _OF_WORKING:
             return getattr(self.working, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table, without the matrix."""
-        return int(self.standard.nbytes)

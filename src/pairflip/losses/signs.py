@@ -72,17 +72,12 @@ class SignedForm(Form):
         self.rules = problem.limits.rules(form.candidates, problem.always)
         self.candidates, self.penalty, self.diagonal = form.candidates, form.penalty, form.diagonal
         self.B, self.targets, self.target_scale = form.B, form.targets, form.target_scale
-        self.yy, self.dense = form.yy, form.dense
+        self.yy, self.dense, self.n_columns, self.n_rows = form.yy, form.dense, form.n_columns, form.n_rows
 
     @property
     def columns(self) -> Floats:  # type: ignore[override]
         """Columns (N, M)."""
         return self.form.columns
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table, without the matrix."""
-        return self.form.nbytes
 
     @property
     def matrix(self) -> Floats:

@@ -76,7 +76,8 @@ class SquaredError(Loss):
         """Project the forced columns out of all rows and scale what remains to unit norm."""
         if problem.shrinkage:  # a copy of a problem without: the ridge is added to its form
             problem.scale = problem.scale * np.sqrt(1.0 + problem.shrinkage)
-            return self._in_units(problem, self._shrunken(problem, problem.form.working))
+            shrunken = self._shrunken(problem, problem.form.working)
+            return shrunken if problem.units is None else self._in_units(problem, shrunken)
         n = problem.n_columns
         if problem.limits.whole_groups and (problem.wide or 8 * n**2 > problem.memory_budget):
             raise ValueError(
@@ -124,9 +125,9 @@ class SquaredError(Loss):
         whole = problem.form.base if isinstance(problem.form, TrainingForm) else problem.form
         anew = anew or problem.units is not None
         if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
-            left = self._total(np.delete(problem.sample_weight, rows))
+            weight = float(np.delete(problem.sample_weight, rows).sum()) if self.scaled else None
             forced = problem.forced, problem.forced_basis
-            fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=left)
+            fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=weight)
             if fold.trust >= TRUSTED:
                 fold.dense = problem.form.dense
                 return fold
@@ -140,29 +141,25 @@ class SquaredError(Loss):
         return TrainingForm(form, problem.forced, problem.forced_basis, none, ridge=problem.shrinkage)
 
     def _in_units(self, problem: SubsetProblem, form: Form) -> Form:
-        """The form in units of several columns, if the problem has such."""
-        if problem.units is None:
-            return form
+        """The form in units of several columns."""
+        assert problem.units is not None
         first, limits = problem.units.first, problem.limits
         rules = limits.rules(np.unique(first[form.candidates]), problem.always, first) if limits.ruled else None
         return UnitForm(form, problem.units, rules)
-
-    def _total(self, weights: Floats) -> float | None:
-        """The sum of some weights if targets are scaled."""
-        return float(weights.sum()) if self.scaled else None
 
     def _form(self, problem: SubsetProblem, of: Projected | WideForm, weights: Floats) -> Form:
         """The form to walk on; a wide table with few candidates is an ordinary problem."""
         n, limits = of.candidates.size, problem.limits
         dense = 8 * n**2 <= problem.memory_budget
-        scale = spread(np.einsum("mq,mq->q", of.targets, of.targets), self._total(weights))
+        squares = np.einsum("mq,mq->q", of.targets, of.targets)
+        scale = spread(squares, float(weights.sum()) if self.scaled else None)
         ruled = limits.ruled and problem.units is None
         rules = limits.rules(of.candidates, problem.always) if ruled else no_rules(n)
         if isinstance(of, WideForm) and not dense:
             of.finish(scale, rules)
             return of
         form = Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
-        return self._in_units(problem, form)
+        return form if problem.units is None else self._in_units(problem, form)
 
     def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
         """Coefficients and energy by QR on the columns of X: (k, q) and (q,) for several targets."""

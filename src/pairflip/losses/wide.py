@@ -56,7 +56,7 @@ class WideForm(Form):
     ) -> None:
         self._X, self._rows = X, rows
         y, weight = (y, weight) if rows is None else (y[rows], weight[rows])
-        self._weight = weight
+        self._weight, self.n_rows = weight, len(y)
         given = None if means is None else (means[0][always], means[1])
         of_forced = project(
             self._values(always), y, weight,
@@ -69,8 +69,8 @@ class WideForm(Form):
         self._forced_columns = always.size > 0
         self._blocks = column_blocks(*X.shape)
         self._prepare(always, ridge, None if means is None else means[0])
-        self.diagonal = np.ones(self.candidates.size)
-        self.dense = False
+        self.n_columns, self.dense = int(self.candidates.size), False
+        self.diagonal = np.ones(self.n_columns)
 
     def _prepare(self, always: NDArray[np.int64], ridge: float, means: Floats | None) -> None:
         """One pass over the table: means, norms, inner products with the target; how to treat each block."""
@@ -81,28 +81,27 @@ class WideForm(Form):
         penalty = np.zeros(n)  # not touched without ridge, so that it takes no memory
         self._ways = np.zeros(len(self._blocks), np.int8)
         for at, part in enumerate(self._blocks):
-            centred = centre(self._values(part), self._weight, None if means is None else means[part])
-            columns = centred.columns
+            given = None if means is None else means[part]
+            columns, powers, centres, raw = centre(self._values(part), self._weight, given)
             spread = np.einsum("jm,jm->j", columns, columns)
             take_out(columns, self.basis)
             norm2 = np.einsum("jm,jm->j", columns, columns)
-            keep[part] = norm2 > CONSTANT**2 * centred.raw
+            keep[part] = norm2 > CONSTANT**2 * raw
             keep[always[(always >= part.start) & (always < part.stop)]] = False
             own = keep[part]
             if means is None:
-                self.means[part] = centred.means * centred.powers
+                self.means[part] = centres * powers
             if ridge:
-                added = penalties(ridge, centred.powers, norm2)
+                added = penalties(ridge, powers, norm2)
                 penalty[part] = added / np.where(own, norm2 + added, 1.0)
                 norm2 = norm2 + added
             norm = np.where(own, np.sqrt(norm2), 1.0)
-            scale[part] = norm * centred.powers
+            scale[part] = norm * powers
             B[:, part] = (targets @ columns.T) / norm
-            powers = centred.powers[own]
-            odd = np.any((powers > _ORDINARY) | (powers < 1.0 / _ORDINARY))
+            odd = np.any((powers[own] > _ORDINARY) | (powers[own] < 1.0 / _ORDINARY))
             if odd or np.any(spread[own] > _LOST * norm2[own]):
                 self._ways[at] = _PROJECTED
-            elif np.any(centred.raw[own] > _LOST * norm2[own]):
+            elif np.any(raw[own] > _LOST * norm2[own]):
                 self._ways[at] = _CENTRED
         self.candidates = np.flatnonzero(keep)
         if self.candidates.size < n:
@@ -122,20 +121,14 @@ class WideForm(Form):
         values = self._X[:, which]
         return values if self._rows is None else values[self._rows]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the user's table."""
-        formed = int(self.columns.nbytes) if "columns" in self.__dict__ else 0
-        return int(8 * (2 * self.means.size + 4 * self.candidates.size)) + formed
-
     def columns_of(self, which: NDArray[np.int64]) -> Floats:
         """Projected, scaled columns (n, M), in blocks."""
         result = np.empty((which.size, self.n_rows))
         for part in column_blocks(self.n_rows, which.size):
             at = self.candidates[which[part]]
-            centred = centre(self._values(at), self._weight, self.means[at])
-            take_out(centred.columns, self.basis)
-            np.divide(centred.columns, (self.scale[which[part]] / centred.powers)[:, None], out=result[part])
+            columns, powers, _, _ = centre(self._values(at), self._weight, self.means[at])
+            take_out(columns, self.basis)
+            np.divide(columns, (self.scale[which[part]] / powers)[:, None], out=result[part])
         return result
 
     @cached_property

@@ -92,13 +92,13 @@ def best_subset(
     began = time.perf_counter()
     k, seed, cooling, amount = check_size(problem, k), check_seed(seed), as_schedule(schedule), as_effort(effort)
     form = problem.form
-    if not problem.can_anneal:
+    if not form.quadratic or form.grouped:
         method = as_descent(problem, method, schedule, chains)
     if not form.plain:
         engine = check_engine(problem, engine)
     if method is None:
         method = "auto" if schedule == "auto" and chains is None else "anneal"
-    anneals, proves = as_method(method) == "anneal", prove and polish and problem.has_proofs
+    anneals, proves = as_method(method) == "anneal", prove and polish and form.quadratic
     if chains is not None and not anneals:
         raise ValueError(f"method is {method!r} and chains is given; expected method='anneal', or effort instead.")
     threads, proof, interrupted, notes = local_threads(n_jobs), None, False, list[str]()

@@ -140,7 +140,7 @@ def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
     if name == "reference" and problem.loss.squared:
         return engine
     if name not in ("auto", "numba"):
-        if problem.limits.any:
+        if problem.limits.asked:
             raise ValueError(f"engine is {name!r} and {problem.limits.asked[-1]} is given; expected 'auto' or 'numba'.")
         if problem.target_names:
             raise ValueError(f"engine is {name!r} and y has several targets; expected 'auto' or 'numba'.")

@@ -220,7 +220,7 @@ def prove(
     progress
         True: show a bar on standard error; None: only if it is a terminal.
     """
-    if not problem.has_proofs:
+    if not problem.form.quadratic:
         raise ValueError(
             f"{problem.energy_words}; expected squared error without signs: there are no proofs for other energies."
         )

@@ -200,7 +200,7 @@ def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
         energy = form.energy(form.positions(other))
         supports, energies = np.vstack([supports, other]), np.append(energies, energy)
     best = supports[first_best(energies, form.yy)]
-    if polish and results.grid.search.schedule is not None and problem.has_proofs:
+    if polish and results.grid.search.schedule is not None and problem.form.quadratic:
         best = form.candidates[descended(form, form.positions(best))]
     fit = problem.fit(problem.columns_of(best))
     return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
@@ -230,7 +230,7 @@ def _proved(
     out branch by branch, larger ones take longer still.
     """
     problem, n = grid.problem, grid.problem.form.n_columns
-    sought = selection.prove and selection.polish and problem.has_proofs
+    sought = selection.prove and selection.polish and problem.form.quadratic
     seconds = proof_seconds(None if selection.anneals else selection.effort)
     fitted, proofs = [(problem.fit([]), 1.0)], list[Proof | None]([None])  # size 0
     hopeless = not sought

@@ -67,7 +67,7 @@ def outer_error(
         else:  # with offsets, or the hazard of the other rows
             known = loss.observed(problem.y[rows])
             judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))
-            told.append(known - judge.residuals(supports[-1][None, None])[0].reshape(known.shape))
+            told.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
             by_the_mean.append(known - judge.without_columns().reshape(known.shape))
         scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), told[-1].shape))
 

@@ -174,7 +174,7 @@ class SelectionProgress:
                     break
                 best = supports[fold, first_best(energies[fold], grid.problem.form.yy)]
                 judge = grid.problem.loss.held_out(grid.problem, grid.folds.some([fold]))
-                residual = judge.residuals(best[None, None, :])[0]
+                residual = judge.judged(best[None, None, :])[0][0]
                 self._sums[:, at] += float(judge.row_errors(residual).sum()) / 2.0, residual.size
                 self._scored[at, fold] = True
         if len(grid.sizes) < 2 or not self._sums[1].all():

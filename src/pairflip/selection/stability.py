@@ -252,7 +252,7 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
     if smallest < 1 or largest > problem.most_columns:
         bad = smallest if smallest < 1 else largest
         raise ValueError(f"size is {bad}; expected a number of {unit}s from 1 to {problem.most_columns}.")
-    if (problem.ridge == 0 or not problem.loss.squared) and problem.form.least_columns(largest) > most:
+    if (problem.ridge == 0 or not problem.loss.squared) and np.sort(problem.form.widths)[:largest].sum() > most:
         limit = f"sizes up to {most}" if problem.units is None else f"at most {most} columns in them"
         raise TooFewRows(
             f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"

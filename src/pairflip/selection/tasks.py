@@ -87,8 +87,8 @@ class Grid:
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
-        form = self.problem.form
-        return int(self.problem.X.nbytes + form.nbytes + (8 * form.n_columns**2 if form.dense else 0))
+        form, copies = self.problem.form, 1 if self.problem.wide else 2
+        return int(copies * self.problem.X.nbytes + (8 * form.n_columns**2 if form.dense else 0))
 
 
 @one_blas_thread()  # more would round differently
@@ -96,7 +96,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     """The searches of a selection, everything checked against the table."""
     if not isinstance(problem, SubsetProblem):
         raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
-    if not problem.can_anneal:
+    if not problem.form.quadratic or problem.form.grouped:
         selection = by_descents(problem, selection)
     if not problem.form.plain:
         engine = check_engine(problem, engine)
@@ -138,7 +138,7 @@ def _decide(
     if schedule is None:
         del written["schedule"]
         chains, final_chains = in_fold.chains, dict.fromkeys(sizes, FINAL_EFFORTS[effort].chains * final)
-        exact_allowed = selection.prove and problem.has_proofs
+        exact_allowed = selection.prove and problem.form.quadratic
     else:
         flips = int(schedule.flips(form.n_columns).sum())
         # With fewer than 8 chains some folds miss their best columns, and the held-out error comes out too high.

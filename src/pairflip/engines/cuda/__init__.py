@@ -8,7 +8,6 @@ from typing import Any
 
 from pairflip.engines.base import Pair, Refused, Steps, Tick, WalkPlan, WalkResult, undefined
 from pairflip.engines.cuda.batch import (
-    LARGEST,
     WORTH_CHAINS,
     WORTH_SECONDS,
     cut,
@@ -78,15 +77,12 @@ class CudaEngine:
         # A fifth is left for what `cut` does not count: the slots of running chains, the queue, what CuPy keeps.
         budget = self._memory if self._memory is not None else free_bytes() * 4 // 5
         n_columns = [form.n_columns for form, _ in pairs]
-        self.get_ready([(kind.k, n_columns[members[0]]) for kind, members in kinds.items()])
+        sizes = dict.fromkeys((kind.k, n_columns[members[0]]) for kind, members in kinds.items())
+        for size, far in dict.fromkeys((size_class(k), order_bytes(n) == 0) for k, n in sizes):
+            request(size, far)  # all of them, so that they are compiled together
         results: list[Any] = [None] * len(pairs)
         matrices: dict[int, Any] = {}
         for group in cut(kinds, n_columns, budget):
             with _launching:
                 run_group(pairs, group, matrices, results, tick, self._slice_ns)
         return results
-
-    def get_ready(self, sizes: Sequence[tuple[int, int]]) -> None:
-        """Begin to compile what supports of (k, number of columns) need."""
-        for size, far in dict.fromkeys((size_class(k), order_bytes(n) == 0) for k, n in sizes if k <= LARGEST):
-            request(size, far)

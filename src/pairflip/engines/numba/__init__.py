@@ -105,7 +105,12 @@ class NumbaEngine:
         self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None, largest: int, idle: list[Any]
     ) -> WalkResult:
         """The annealing of one pair, if there is any, and then its descents; `idle` are searchers to be used again."""
-        walked = self._anneal_pair(form, plan, n_jobs, tick) if plan.betas.size else _not_annealed(plan)
+        if plan.betas.size:
+            walked = self._anneal_pair(form, plan, n_jobs, tick)
+        else:
+            steps, counts = np.zeros((plan.chains, 0)), np.zeros(plan.chains, np.int64)
+            last, best = np.zeros((2, plan.chains, plan.k), np.int64)
+            walked = WalkResult(steps, steps.astype(np.int64), last, best, np.zeros(plan.chains), counts)
         if plan.descent is None and form.quadratic:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
@@ -141,11 +146,12 @@ class NumbaEngine:
 
     def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.annealing import walk
-        from pairflip.engines.numba.chains import Walks, new_result
+        from pairflip.engines.numba.chains import Walks, new_output
 
         announce_compilation(walk)
         walks, stop = Walks(form, plan.k, plan.keys, self.way), list[bool]()
-        result, output = new_result(plan)
+        output = new_output(plan.chains, plan.betas.size, plan.k, record=plan.record)
+        result = WalkResult(*output[:6], record=output.record, record_energy=output.record_energy)
 
         def work(first: int, last: int) -> None:
             walks.chains(plan.betas, plan.flips, output, first, last, stop, _ignore if tick is None else tick)
@@ -179,13 +185,6 @@ def _searcher(form: Form, largest: int, go_on: Tick) -> Any:
 
 class _Stopped(Exception):
     """Another thread has failed or was interrupted."""
-
-
-def _not_annealed(plan: WalkPlan) -> WalkResult:
-    """What is known of chains that do not anneal before they descend."""
-    nothing, none = np.zeros((plan.chains, 0)), np.zeros((plan.chains, plan.k), np.int64)
-    counts = np.zeros(plan.chains, np.int64)
-    return WalkResult(nothing, nothing.astype(np.int64), none, none.copy(), np.zeros(plan.chains), counts)
 
 
 def _in_threads(work: Callable[[int, int], None], chains: int, n_jobs: int, stop: list[bool]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import INFLATION, RankTooSmall, Tick, WalkPlan, WalkResult, first_order, flip_nanoseconds
+from pairflip.engines.base import INFLATION, RankTooSmall, Tick, first_order, flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.numba.annealing import (
@@ -33,12 +33,6 @@ from pairflip.moments import Form
 Way = Literal["auto", "square", "table"]
 _WINDOW = 512
 _SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
-
-
-def table_nanoseconds(form: Form, k: int) -> float:
-    """Cost model: what an acceptance takes in the table, N columns at a time (a Form row may have to be computed)."""
-    n_rows = 0 if form.dense else form.n_rows
-    return form.n_columns * (1.5 + 0.35 * k + n_rows / 4.0)
 
 
 def new_output(chains: int, steps: int, k: int, *, record: bool) -> Output:
@@ -74,7 +68,9 @@ class Walks:
         )
         typical = max(k, min(self._room, 8))
         flip_ns = flip_nanoseconds(form, typical)
-        cost = table_nanoseconds(form, typical) / flip_ns
+        # Cost model: what an acceptance takes in the table, where a row of G may have to be computed, in flips.
+        n_rows = 0 if form.dense else form.n_rows
+        cost = form.n_columns * (1.5 + 0.35 * typical + n_rows / 4.0) / flip_ns
         # A window is long enough to see a rate at which the table pays.
         how = {"auto": AUTO, "square": SQUARE, "table": TABLE}[way], cost, int(max(_WINDOW, 2.0 * cost))
         self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how
@@ -131,12 +127,6 @@ class Walks:
             return np.sort(chains.order[:, :k], axis=1), clocks["energy"], output.accepted[first : first + n, round_]
 
         return run_ladder(plan, which, walk_all)
-
-
-def new_result(plan: WalkPlan) -> tuple[WalkResult, Output]:
-    """What chains of a plan do, and the same as kernels write it."""
-    output = new_output(plan.chains, plan.betas.size, plan.k, record=plan.record)
-    return WalkResult(*output[:6], record=output.record, record_energy=output.record_energy), output
 
 
 def flip_energies(form: Form, order: NDArray[np.int64], k: int) -> Floats:

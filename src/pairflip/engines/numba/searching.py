@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +63,6 @@ class Chain(NamedTuple):
     nanoseconds: float
 
 
-def _shares_matrix(form: Form) -> TypeGuard[TrainingForm]:
-    """Whether a fold leaves out one row and its own matrix was not formed: that of all rows will do."""
-    return form.root is not form and "matrix" not in vars(form) and form.root.dense
-
-
 class Searcher:
     """Memory for searches on one problem, in one thread, with supports of up to `largest` units."""
 
@@ -84,8 +79,9 @@ class Searcher:
             self._walk_path, self._walk_rounds, self._chunk = scope["walk_path"], scope["walk_rounds"], 1
             return
         self._form, self._table = form_of(form), new_table(largest, n, targets)
-        if _shares_matrix(form) and not self._form.needs.size:  # sets of products look at the matrix itself
-            self._G = form.base.matrix
+        alone = "matrix" in vars(form) or self._form.needs.size  # sets of products look at the matrix itself
+        if isinstance(form, TrainingForm) and form.rows.size == 1 and form.base.dense and not alone:
+            self._G = form.base.matrix  # that of all rows will do
             self._form = self._form._replace(left=np.vstack([form.unit, form.left_out]))
         else:
             self._G = form.matrix if form.dense else MatrixRows(form, largest)
@@ -144,7 +140,14 @@ class Searcher:
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; what the chain found."""
-        rounds, at = self._rounds(k, key, descent, start), 0
+        if isinstance(self._G, MatrixRows) and start is not None:
+            self._G.fetch(start.tolist())
+        rounds = Rounds(
+            np.array(key), *descent.columns(k), np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
+            np.full(descent.kicks + 1 if start is None else 1, np.inf), np.zeros(2, np.int64), self._allowed,
+            np.full(k, -1) if start is None else np.array(start, dtype=np.int64),
+        )  # fmt: skip
+        at = 0
         self._table.values[STATE, 1] = 0.0
         for first in range(0, descent.kicks + 1, self._chunk):
             last = min(first + self._chunk, descent.kicks + 1)
@@ -166,16 +169,6 @@ class Searcher:
         reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.form.yy)
         work = float(self._table.values[STATE, 1]) * self._form.B.shape[1]
         return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
-
-    def _rounds(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Rounds:
-        least, most = descent.columns(k)
-        target = np.full(k, -1) if start is None else np.array(start, dtype=np.int64)
-        if isinstance(self._G, MatrixRows) and start is not None:
-            self._G.fetch(start.tolist())
-        return Rounds(
-            np.array(key), least, most, np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
-            np.full(descent.kicks + 1 if start is None else 1, np.inf), np.zeros(2, np.int64), self._allowed, target,
-        )  # fmt: skip
 
     def _most(self, k: int) -> int:
         """The most units below k that can be chosen together."""
