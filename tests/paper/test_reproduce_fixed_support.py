@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pairflip import Schedule
-from pairflip.paper.reproduce.fixed_support import _walk, anneal_loo, loo_energy
+from pairflip.paper.reproduce.section3 import _walk, anneal_loo, loo_energy
 from pairflip.philox import chain_keys, flip_draws, start_order
 
 

@@ -71,7 +71,7 @@ FOLD_EFFORTS = {
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
 FEW_FOLDS = 60
-_OF_FEW = {"normal": Effort("normal", 0.0, 4, 2, 25, few=300)}
+FEW_FOLD_EFFORTS = FOLD_EFFORTS | {"normal": Effort("normal", 0.0, 4, 2, 25, few=300)}
 """Of so few folds each is searched longer: final fits search longer, too, and what they find beyond the folds is not in
 any held-out error."""
 FINAL_EFFORTS = {
@@ -80,11 +80,6 @@ FINAL_EFFORTS = {
     "thorough": Effort("thorough", 0.0, 8, 6, 400),
 }
 """On all rows: more, because nothing averages over what is missed there."""
-
-
-def effort_in_folds(effort: str, folds: int) -> Effort:
-    """What a search of one of so many folds does."""
-    return _OF_FEW.get(effort, FOLD_EFFORTS[effort]) if folds <= FEW_FOLDS else FOLD_EFFORTS[effort]
 
 
 def work_of(in_folds: Effort) -> dict[str, Any]:
@@ -116,22 +111,16 @@ def as_effort(effort: Any) -> Effort:
 
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
-    """The method: descents, unless annealing is asked for (squared error without groups or signs)."""
-    asked = {
-        "method": method == "anneal",
-        "schedule": schedule != "auto",
-        "chains": chains is not None,
-    }
-    given = problem.energy_words
-    for name in (name for name, is_given in asked.items() if is_given):
+    """The method where there is no annealing, which is refused."""
+    asked = {"method": method == "anneal", "schedule": schedule != "auto", "chains": chains is not None}
+    if any(asked.values()):
+        name = next(name for name, is_given in asked.items() if is_given)
         raise ValueError(
-            f"{name} asks for annealing, which there is for squared error without groups and signs, and {given}; "
-            "expected method='descend' (--method descend), which is the default here."
+            f"{name} asks for annealing, which there is for squared error without groups and signs, and "
+            f"{problem.energy_words}; expected method='descend' (--method descend), which is the default here."
         )
-    if method is None:
-        return "anneal" if asked["schedule"] or asked["chains"] else "descend"
-    named = as_method(method)
-    return "descend" if named == "auto" else named
+    as_method("descend" if method is None else method)
+    return "descend"
 
 
 def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:

@@ -56,6 +56,14 @@ class Question:
     engine: str = "auto"  # or "numba" or "cuda": what enumerates
     interrupted: bool = False  # set when Ctrl-C ended the work
     failed: Exception | None = None  # what a device raised that failed in the middle
+    told: int = 0  # thousandths that `tick` heard of
+
+    def tell(self, share: float) -> None:
+        """Tell that this share of the work is finished, unless that much was told before."""
+        thousandths = int(1000 * share)
+        if self.tick is not None and thousandths > self.told:
+            self.tick(thousandths - self.told)
+            self.told = thousandths
 
     @property
     def simple(self) -> bool:
@@ -121,10 +129,16 @@ def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.
 
 def enumerate_supports(asked: Question) -> Lowest:
     """All supports, from the largest first unit down."""
-    form, k = asked.form, asked.k
-    n = form.n_columns
-    if k == 1:
-        return _single(asked)
+    form, k, n = asked.form, asked.k, asked.form.n_columns
+    if k == 1:  # the columns of a unit are orthonormal, so that they explain the squares of B
+        doubled = form.yy - np.add.reduceat(np.sum(form.B**2, axis=0), form.start[:-1])
+        for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
+            doubled[u] = 2.0 * form.energy(np.array([u]))
+        doubled[np.diff(form.rules.need_start) > 0] = np.inf
+        order = np.argsort(doubled, kind="stable")[: np.isfinite(doubled).sum()]
+        counts = np.searchsorted(doubled[order], asked.levels, side="right")
+        first = order[: 2 * asked.wanted + 4096]
+        return Lowest(first[:, None], doubled[first], counts, looked=n)
     from pairflip.engines.numba.enumeration import enumerate_from
 
     announce_compilation(enumerate_from)
@@ -225,19 +239,6 @@ class Workspaces:
         return float(max((reach, *asked.levels[-1:])))
 
 
-def _single(asked: Question) -> Lowest:
-    """Supports of one unit: its columns are orthonormal, so that they explain the squares of B."""
-    form, rules, B, start = asked.form, asked.form.rules, asked.form.B, asked.form.start
-    doubled = form.yy - np.add.reduceat(np.sum(B**2, axis=0), start[:-1])
-    for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
-        doubled[u] = 2.0 * form.energy(np.array([u]))
-    doubled[np.diff(rules.need_start) > 0] = np.inf
-    order = np.argsort(doubled, kind="stable")[: np.isfinite(doubled).sum()]
-    counts = np.searchsorted(doubled[order], asked.levels, side="right")
-    first = order[: 2 * asked.wanted + 4096]
-    return Lowest(first[:, None], doubled[first], counts, looked=doubled.size)
-
-
 def run_pieces(
     asked: Question,
     pieces: list[Any],
@@ -251,8 +252,7 @@ def run_pieces(
 
     `shares`: of the pieces in the whole work, None if they are alike; `tell`: whether progress is told.
     """
-    finished, told, weights = [False] * len(pieces), 0, shares or [1] * len(pieces)
-    thousandth = sum(weights) / 1000.0
+    finished, weights = [False] * len(pieces), shares or [1] * len(pieces)
     number: dict[Future[bool], int] = {}
     with one_blas_thread():
         if asked.simple:
@@ -266,9 +266,8 @@ def run_pieces(
                     for future in ended:
                         finished[number[future]] = not future.cancelled() and future.result()
                         finished_work += weights[number[future]]
-                    if tell and asked.tick is not None and int(finished_work / thousandth) > told:
-                        asked.tick(int(finished_work / thousandth) - told)
-                        told = int(finished_work / thousandth)
+                    if tell:
+                        asked.tell(finished_work / sum(weights))
                     if time.perf_counter() > asked.until and not stop[0]:
                         _give_up(stop, open_work)
             except BaseException as error:

@@ -45,16 +45,14 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
     if refusal(form, k) is not None:
         return None
     with one_blas_thread():
-        work, remaining, told = Workspaces(asked), n, 0
+        work, remaining = Workspaces(asked), n
     try:
         device = Enumeration(form, k, work.rounding)
         while remaining and time.perf_counter() <= asked.until:
             if not _looked_at(asked, work, device.step(work.tighten())):
                 break
             remaining = device.below
-            if asked.tick is not None and int(1000 * device.share) > told:
-                asked.tick(int(1000 * device.share) - told)
-                told = int(1000 * device.share)
+            asked.tell(device.share)
     except KeyboardInterrupt:
         asked.interrupted = True
     except failures() as error:

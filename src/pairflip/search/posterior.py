@@ -34,7 +34,15 @@ from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.search.datatree import MOST_INDICATORS, draws_tree
-from pairflip.search.sampling_journal import Chain, Folder, chain_numbers, chain_settings, check_counts, walk_missing
+from pairflip.search.sampling_journal import (
+    Chain,
+    Folder,
+    before_counting,
+    chain_numbers,
+    chain_settings,
+    check_counts,
+    walk_missing,
+)
 from pairflip.supports import distinct_supports
 from pairflip.text import column_labels, percent, plural
 
@@ -361,13 +369,11 @@ def posterior(
     if method == "enumerate" or (method == "auto" and count <= ENUMERATED):
         return _by_enumeration(problem, assumed, local_threads(n_jobs), began)
     check_counts(_BATCHES, sweeps=sweeps)
-    before = sweeps // 5 if burn_in is None else burn_in
-    check_counts(0, burn_in=before)
-    numbers = chain_numbers(chains, first_chain)
+    numbers, before = chain_numbers(chains, first_chain), before_counting(sweeps, burn_in)
     settings = chain_settings(
         problem, run="posterior", g=assumed.g, prior=np.array(prior).tolist(), smallest=assumed.smallest,
         largest=assumed.largest, variance=None if variance is None else float(variance), sweeps=int(sweeps),
-        burn_in=int(before), seed=check_seed(seed),
+        burn_in=before, seed=check_seed(seed),
     )  # fmt: skip
     return _by_walks(problem, assumed, settings, numbers, journal, local_threads(n_jobs), began)
 
@@ -400,21 +406,15 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     log_prior = np.where(allowed, log_prior, -np.inf)
     if variance is not None and not (_is_number(variance) and variance > 0):
         raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
-    return ModelPrior(_read_g(g, rows, int(problem.candidates.size)), name, log_prior, variance, freedom)
+    named = {"unit": rows, "bric": max(rows, float(problem.candidates.size) ** 2)}
+    value: Any = named.get(g) if isinstance(g, str) else g
+    if not (_is_number(value) and value > 0):
+        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows) or 'bric'.")
+    return ModelPrior(float(value), name, log_prior, variance, freedom)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _read_g(g: Any, rows: float, n: int) -> float:
-    """A number as it is; "unit" is the number of rows, "bric" the larger of that and n squared."""
-    named = {"unit": float(rows), "bric": float(max(rows, n * n))}
-    if isinstance(g, str) and g in named:
-        return named[g]
-    if not (_is_number(g) and g > 0):
-        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows) or 'bric'.")
-    return float(g)
 
 
 def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
@@ -463,7 +463,7 @@ class _Models:
     def __init__(self, problem: SubsetProblem, prior: ModelPrior) -> None:
         from pairflip.engines.numba.models import INFLATED, ModelWeight
 
-        self.problem, self.prior, form = problem, prior, problem.form
+        self.problem, self.prior, self.inflated, form = problem, prior, INFLATED, problem.form
         self.start, self.widths = form.start, form.widths
         self.n, self.matrix, self.b, self.yy = form.n_columns, form.matrix, form.b, form.yy
         spread, slope = prior.noise(0.5 * self.yy)
@@ -473,7 +473,6 @@ class _Models:
             prior.log_prior, 0.5 * np.log1p(prior.g), a, 0.0 if known else 0.5 * self.yy / prior.g, prior.shrink,
             spread, slope, max(int(prior.freedom) - 2, 0),
         )  # fmt: skip
-        self.inflated = INFLATED
 
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
@@ -506,20 +505,6 @@ class _Models:
                 columns, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
                 second[columns, : self.widths[u]] += part * products[at, at]
         return first, second
-
-    def coefficients(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the coefficient of each candidate column, in the units of the table."""
-        form: Any = self.problem.form
-        scale = self.problem.scale
-        mean, sd = np.zeros(self.problem.candidates.size), np.zeros(self.problem.candidates.size)
-        for u in range(self.n):
-            columns, members, to = slice(self.start[u], self.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
-            if form.grouped:
-                members, to = form.to_table(members, scale)
-            spread = second[columns, : self.widths[u]] - np.outer(first[columns], first[columns])
-            mean[members] = to @ first[columns]
-            sd[members] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
-        return mean, sd
 
     def columns_of(self, units: Ints) -> Ints:
         """Columns of the table of some units, sorted."""
@@ -709,12 +694,18 @@ def _assembled(
     told: _Models, inclusion: Floats, error: Floats, by_size: Floats, first: Floats, second: Floats, **rest: Any
 ) -> Posterior:
     """The record, in columns and units of the table."""
-    problem, prior = told.problem, told.prior
-    at, N = problem.candidates, problem.n_columns
-    probability, probability_se, coef_mean, coef_sd = np.zeros(N), np.zeros(N), np.zeros(N), np.zeros(N)
-    for u, columns in enumerate(told.columns_of(np.array([u])) for u in range(told.n)):
+    problem, at, scale = told.problem, told.problem.candidates, told.problem.scale
+    form: Any = problem.form
+    probability, probability_se, coef_mean, coef_sd = np.zeros((4, problem.n_columns))
+    for u in range(told.n):
+        columns = told.columns_of(np.array([u]))
         probability[columns], probability_se[columns] = inclusion[u], error[u]
-    coef_mean[at], coef_sd[at] = told.coefficients(first, second)
+        part, members, to = slice(told.start[u], told.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
+        if form.grouped:
+            members, to = form.to_table(members, scale)
+        spread = second[part, : told.widths[u]] - np.outer(first[part], first[part])
+        coef_mean[at[members]] = to @ first[part]
+        coef_sd[at[members]] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
     probability[problem.always] = 1.0
     residual, w = problem.y - problem.X[:, at] @ coef_mean[at], np.sqrt(problem.sample_weight)
     z = np.asarray(np.linalg.lstsq(w[:, None] * _forced(problem, problem.X), w * residual, rcond=None)[0], np.float64)
@@ -723,5 +714,5 @@ def _assembled(
     coef_mean[problem.always] = always
     return Posterior(
         problem=problem, inclusion_probability=probability, inclusion_se=probability_se, size_probability=by_size,
-        coef_mean=coef_mean, coef_sd=coef_sd, intercept=constant, always_coef=always, prior=prior, **rest,
+        coef_mean=coef_mean, coef_sd=coef_sd, intercept=constant, always_coef=always, prior=told.prior, **rest,
     )  # fmt: skip

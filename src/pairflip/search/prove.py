@@ -233,8 +233,15 @@ def prove(
     distances = _check_within(within)
     check_engine(engine)
     began = time.perf_counter()
-    if everything:
-        return _all_columns(problem, k, began)
+    if everything:  # there is only one support
+        energy = problem.form.energy(np.arange(k))
+        if not np.isfinite(energy):
+            raise ValueError(
+                f"k is {k}, but only {problem.form.rank()} of the candidate columns are linearly independent; "
+                "expected at most so many."
+            )
+        lowest = Lowest(np.arange(k)[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
+        return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
     if incumbent is None:
         first = problem.slots(first_support(problem, k, seed, budget))
     else:
@@ -253,8 +260,8 @@ def prove(
             lowest, method = search_all(asked, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             asked.interrupted = True
-            energy = np.array([2.0 * problem.form.energy(np.sort(first))])
-            lowest = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=energy)
+            doubled = np.array([2.0 * problem.form.energy(np.sort(first))])
+            lowest = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=doubled)
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
         lowest = replace(lowest, bound=whole_bound(problem.form))
@@ -294,7 +301,9 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
     while True:
         asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * form.yy
         lowest, method = _by_best_method(asked, budget)
-        lowest = _judged(form, lowest, first, asked.wanted)
+        if lowest.doubled.size > asked.wanted + _EQUALS:
+            lowest = _without_too_many_equals(lowest, asked.wanted, form.yy)
+        lowest = _judged(form, lowest, first)
         better = float(0.5 * lowest.doubled[0]) < energy * (1.0 - 1e-9) if lowest.doubled.size else False
         if not (better and within.size and lowest.complete):
             return lowest, method
@@ -370,10 +379,8 @@ def _first_limit(form: Form, first: NDArray[np.int64], energy: float, wanted: in
     return float("inf")
 
 
-def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64], wanted: int) -> Lowest:
+def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64]) -> Lowest:
     """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
-    if lowest.doubled.size > wanted + _EQUALS:
-        lowest = _without_too_many_equals(lowest, wanted, form.yy)
     supports = distinct_supports(np.vstack([lowest.supports, first[None]])).supports
     energies = np.array([form.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]
@@ -381,11 +388,10 @@ def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64], wanted: int) -
     supports, energies = supports[order], energies[order]
     at = 0
     while at < energies.size:  # rounding does not decide between equal ones
-        same = int(np.count_nonzero(reaches(energies[at:], energies[at], form.yy)))
-        place = np.lexsort(supports[at : at + same].T[::-1])
-        supports[at : at + same] = supports[at : at + same][place]
-        energies[at : at + same] = energies[at : at + same][place]
-        at += same
+        equal = slice(at, at + int(np.count_nonzero(reaches(energies[at:], energies[at], form.yy))))
+        place = np.lexsort(supports[equal].T[::-1])
+        supports[equal], energies[equal] = supports[equal][place], energies[equal][place]
+        at = equal.stop
     return replace(lowest, supports=supports, doubled=2.0 * energies)
 
 
@@ -418,7 +424,7 @@ def as_proof(
         note = "not enough time"
     if problem.limits.ruled and lowest.complete:
         only = f"{LIMITED} ({', '.join(problem.limits.asked)}); others were not looked at"
-        note = f"{only}; {note}" if note else only
+        note = "; ".join(filter(None, [only, note]))
     return Proof(
         k=k,
         optimal=lowest.complete,
@@ -438,19 +444,6 @@ def as_proof(
         yy=float(problem.form.yy),
         counted=problem.form.what.removesuffix("s"),
     )
-
-
-def _all_columns(problem: SubsetProblem, k: int, began: float) -> Proof:
-    """There is only one support."""
-    everything = np.arange(k)
-    energy = problem.form.energy(everything)
-    if not np.isfinite(energy):
-        raise ValueError(
-            f"k is {k}, but only {problem.form.rank()} of the candidate columns are linearly independent; "
-            "expected at most so many."
-        )
-    lowest = Lowest(everything[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
-    return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
 
 
 def check_engine(engine: Any) -> None:

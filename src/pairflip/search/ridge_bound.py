@@ -128,7 +128,12 @@ def ridge_bound(
     """Bound 2E of all supports of k columns, the fixed ones among them."""
     state = _Relaxation(form, k, fixed, free)
     n, m = free.size, k - fixed.size
-    z = _begin(start, n, m)
+    z = np.full(n, m / n)
+    if start is not None:  # weights between 0 and 1 with sum m, near those given
+        near = np.clip(start, 0.0, 1.0)
+        total = float(near.sum())
+        near = near * (m / total) if total >= m else near + (1.0 - near) * ((m - total) / (n - total))
+        z = (1.0 - _INSIDE) * near + _INSIDE * z
     best, dropped, taken = -np.inf, np.zeros(n, bool), np.zeros(n, bool)
     nu, low, high = 0.0, z, z  # multipliers of the sum, of z >= 0 and of z <= 1
     for step in range(steps):
@@ -153,17 +158,6 @@ def ridge_bound(
     return RidgeBound(best, state.relaxed, z, dropped, taken, state.stiffness(z))
 
 
-def _begin(start: Floats | None, n: int, m: int) -> Floats:
-    """Weights between 0 and 1 with sum m, near those of `start`."""
-    equal = np.full(n, m / n)
-    if start is None:
-        return equal
-    z = np.clip(start, 0.0, 1.0)
-    total = float(z.sum())
-    z = z * (m / total) if total >= m else z + (1.0 - z) * ((m - total) / (n - total))
-    return np.asarray((1.0 - _INSIDE) * z + _INSIDE * equal)
-
-
 class _Relaxation:
     """The relaxation of one node: u, the a of all columns and the Newton step at some weights."""
 
@@ -185,8 +179,7 @@ class _Relaxation:
         self.c = self.b - self.V @ self.u
         a = self.c**2 / self.d
         along = self._b - self._V @ self.u
-        self._base = self.form.yy - float(self.u @ self.u)
-        self.relaxed = self._base - float(np.sum(along**2 / self._d)) - float(z @ a)
+        self.relaxed = self.form.yy - float(self.u @ self.u) - float(np.sum(along**2 / self._d)) - float(z @ a)
 
     def bound(self) -> tuple[float, Floats, Positions]:
         """The bound at u, every a rounded up; a (n,) and the places of its elements in descending order."""
@@ -280,14 +273,13 @@ class RidgeTree:
     def __init__(self, asked: Question) -> None:
         form, self.asked = asked.form, asked
         self.columns = np.arange(form.n_columns)
-        self.nodes = self.looked = self._numbered = self._told = 0
+        self.nodes = self.looked = self._numbered = 0
         self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
         self._parts: list[Lowest] = []
         with one_blas_thread():
             self._narrow(self.columns, form.columns if form.dense else form.columns_of(self.columns), form.target)
         weights = np.full(self.columns.size, asked.k / self.columns.size)
         self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
-        self._first = np.inf
 
     @property
     def reach(self) -> float:
@@ -307,13 +299,16 @@ class RidgeTree:
 
     def walk(self, until: float = np.inf, most: float = np.inf) -> bool:
         """Whether all is finished before time is up or `most` bounds were computed; Ctrl-C ends the time."""
+        first = np.inf
         try:
             with one_blas_thread():
                 while not self.finished and self.nodes < most and time.perf_counter() < until:
                     for child in self._divided(self._open[0]):
                         heappush(self._open, child)
                     heappop(self._open)  # only now, and before its children: an interrupted branch stays open
-                    self._tell()
+                    bound = min(self.bound, self.reach)  # progress: how far it has come from the first one
+                    first = min(first, bound)
+                    self.asked.tell((bound - first) / (self.reach - first) if self.reach > first else 1.0)
         except KeyboardInterrupt:
             self.asked.interrupted = True
         return self.finished
@@ -394,13 +389,3 @@ class RidgeTree:
             self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: asked.wanted]
             self._limit = min(self._limit, float(self._lowest[-1]))
         return True
-
-    def _tell(self) -> None:
-        """How far the lowest bound has come from the first to what is asked for, in thousandths."""
-        tick, bound = self.asked.tick, min(self.bound, self.reach)
-        self._first = min(self._first, bound)
-        way = self.reach - self._first
-        thousandths = int(1000 * (bound - self._first) / way) if way > 0 else 1000
-        if tick is not None and thousandths > self._told:
-            tick(thousandths - self._told)
-            self._told = thousandths

@@ -29,6 +29,7 @@ from pairflip.search.sampling_journal import (
     MOST_CHAINS,
     Chain,
     Folder,
+    before_counting,
     chain_numbers,
     chain_settings,
     check_counts,
@@ -228,7 +229,7 @@ class Samples:
         return [([self.names[j] for j in support], share) for support, share in self.often_drawn(most, beta)]
 
     def often_drawn(self, most: int = 10, beta: float | None = None) -> list[tuple[list[int], float]]:
-        """The same as columns of X; parameters as in `most_probable`."""
+        """The supports that were drawn most often, as columns of X, with the fraction of draws."""
         drawn = self.supports[:, self.place(beta)].reshape(-1, self.k)
         counted = Counter(map(tuple, drawn.tolist())).most_common(most)
         return [(self.candidates[list(support)].tolist(), n / len(drawn)) for support, n in counted]
@@ -338,12 +339,9 @@ def sample(
     """
     began, k = time.perf_counter(), check_size(problem, k)
     check_counts(sweeps=sweeps, thin=thin)
-    numbers = chain_numbers(chains, first_chain)
-    before = sweeps // 5 if burn_in is None else burn_in
-    check_counts(least=0, burn_in=before)
+    numbers, before = chain_numbers(chains, first_chain), before_counting(sweeps, burn_in)
     form, walker, n = problem.form, _engine(problem, engine), problem.form.n_columns
-    cold = noise_beta(problem, k) if isinstance(beta, str) and beta == "noise" else beta
-    betas = _read_betas([cold])
+    betas = _read_betas([beta], problem, k)
     draws = max(1, sweeps // thin)
     flips = np.array([max(1, before * n), *[thin * n] * draws], dtype=np.int64)
     threads, seed = local_threads(n_jobs), check_seed(seed)
@@ -424,20 +422,17 @@ def temper(
     """
     began, k = time.perf_counter(), check_size(problem, k)
     check_counts(sweeps=sweeps)
-    numbers = chain_numbers(chains, first_chain)
+    numbers, before = chain_numbers(chains, first_chain), before_counting(sweeps, burn_in)
     form, walker = problem.form, _engine(problem, engine)
     if not hasattr(walker, "ladders"):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
     n, seed = form.n_columns, check_seed(seed)
     every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(form, k)))) if thin is None else thin
     every = min(every, max(1, sweeps // 200)) if thin is None else every
-    before = sweeps // 5 if burn_in is None else burn_in
-    check_counts(least=0, burn_in=before)
     check_counts(thin=every)
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
-        end = noise_beta(problem, k) if isinstance(coldest, str) and coldest == "noise" else coldest
-        ladder = auto_ladder(walker, form, k, _read_betas([end])[0], seed)
+        ladder = auto_ladder(walker, form, k, _read_betas([coldest], problem, k)[0], seed)
     else:
         ladder = _read_betas(betas)
     skipped, draws = -(-before // every), max(1, sweeps // every)
@@ -512,12 +507,6 @@ def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
     return np.asarray(energies[number].reshape(supports.shape[:-1]))
 
 
-def noise_beta(problem: SubsetProblem, k: int) -> float:
-    """The inverse of the variance of the residuals that forward selection leaves at size k."""
-    rows = max(problem.rows_present - problem.forced.shape[1] - k, 1)
-    return float(rows / (2.0 * greedy_scale(problem.form, k)))
-
-
 def _ladder_keys(seed: int, k: int, numbers: Sequence[int], places: int) -> NDArray[np.uint32]:
     """Of the random numbers of the walkers of some ladders (ladder, place, 2)."""
     walkers = (number * _MOST_PLACES + np.arange(places) for number in numbers)
@@ -553,9 +542,12 @@ def _engine(problem: SubsetProblem, engine: str | Engine) -> Any:
     return get_engine(engine)
 
 
-def _read_betas(betas: Iterable[Any]) -> Floats:
-    """Ascending inverse temperatures."""
+def _read_betas(betas: Iterable[Any], problem: SubsetProblem | None = None, k: int = 0) -> Floats:
+    """Ascending inverse temperatures; with a problem, "noise" is the inverse variance of the residuals at size k."""
     given = list(betas)
+    if problem is not None and isinstance(given[0], str) and given[0] == "noise":
+        rows = max(problem.rows_present - problem.forced.shape[1] - k, 1)
+        given = [float(rows / (2.0 * greedy_scale(problem.form, k)))]
     right = [
         isinstance(b, (int, float, np.number)) and not isinstance(b, bool) and np.isfinite(b) and b >= 0 for b in given
     ]

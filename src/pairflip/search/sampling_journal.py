@@ -36,6 +36,13 @@ def check_counts(least: int = 1, **counts: Any) -> None:
             raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")
 
 
+def before_counting(sweeps: int, burn_in: Any) -> int:
+    """Sweeps before those that count, a fifth of these unless given."""
+    before = sweeps // 5 if burn_in is None else burn_in
+    check_counts(least=0, burn_in=before)
+    return int(before)
+
+
 def chain_numbers(chains: Any, first_chain: Any) -> list[int]:
     """Numbers of the chains to walk, checked: those of a shard begin with `first_chain`."""
     check_counts(chains=chains)

@@ -97,21 +97,13 @@ class Trace:
 
     def __repr__(self) -> str:
         how = "" if self.method == "anneal" else f"method={self.method!r}, effort={self.effort!r}, "
+        chains = f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree"
+        proved = "proved to be the best, " if self.proof is not None and self.proof.optimal else ""
         return (
             f"Trace(k={self.k}, {how}best_energy={self.best_energy:.6g}, columns={self.best_names}, "
-            f"{self._searched}, {self._proved}"
+            f"{'every support looked at' if self.solved else chains}, {proved}"
             f"engine={self.engine!r}, {self.seconds:.2g} s{', ' + self.note if self.note else ''})"
         )
-
-    @property
-    def _searched(self) -> str:
-        if self.solved:
-            return "every support looked at"
-        return f"{self.supports.shape[0]} chains of which {self.agreement:.0%} agree"
-
-    @property
-    def _proved(self) -> str:
-        return "proved to be the best, " if self.proof is not None and self.proof.optimal else ""
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the energy of each chain against temperature with matplotlib, on `ax` or in a new pyplot figure."""

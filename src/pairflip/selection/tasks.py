@@ -18,12 +18,13 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.automatic_proof import is_solved
 from pairflip.search.best_subset import ON_THE_CPU
 from pairflip.search.effort import (
+    FEW_FOLD_EFFORTS,
+    FEW_FOLDS,
     FINAL_EFFORTS,
     FOLD_EFFORTS,
     Effort,
     check_engine,
     count_chains,
-    effort_in_folds,
     kick_nanoseconds,
 )
 from pairflip.search.schedule import Schedule, as_schedule
@@ -132,7 +133,7 @@ def _decide(
     notes: tuple[str, ...] = ()
     if not (selection.anneals or get_engine(engine).searches):
         engine, notes = "numba", (ON_THE_CPU,)
-    in_fold = FOLD_EFFORTS[effort] if halves else effort_in_folds(effort, len(folds))
+    in_fold = (FOLD_EFFORTS if halves or len(folds) > FEW_FOLDS else FEW_FOLD_EFFORTS)[effort]
     schedule = as_schedule(selection.schedule) if selection.anneals else None
     written = selection.to_dict()
     if schedule is None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,15 +13,10 @@ from pairflip.report.style import COLOURS, MARKERS, QUIET, TEXT, new_axes
 
 Rows = Sequence[dict[str, Any]]
 Style = dict[str, Any]
-_KINDS: dict[str, Style] = {
-    "svg": {"metadata": {"Date": None}},
-    "png": {"dpi": 150, "metadata": {"Software": None}},
-}
-_SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none"}
 
 
-def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
-    """The figure of a part as "svg" or "png"; the same points give the same bytes."""
+def figure_of(part: str, rows: Rows, theory: Rows) -> Figure:
+    """The figure of a part."""
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     ax = new_axes(figure.add_subplot())
     draw, x_label, y_label, title = FIGURES[part]
@@ -32,10 +25,7 @@ def image(part: str, kind: str, rows: Rows, theory: Rows) -> bytes:
     ax.set_ylabel(y_label, fontsize=TEXT + 1)
     ax.set_title(title, fontsize=TEXT + 1, loc="left")
     ax.legend(frameon=False, fontsize=TEXT)
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(_SAME_BYTES):
-        figure.savefig(buffer, format=kind, **_KINDS[kind])
-    return buffer.getvalue()
+    return figure
 
 
 def _groups(rows: Rows, name: str) -> list[tuple[Any, list[dict[str, Any]]]]:

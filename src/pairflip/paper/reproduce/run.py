@@ -136,14 +136,15 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
 
     Times are in run.json only, so that equal runs give equal verdicts.
     """
-    from pairflip.paper.reproduce import drawing  # with matplotlib, which nothing else needs
+    from pairflip.paper.reproduce.drawing import FIGURES, figure_of  # with matplotlib, which nothing else needs
+    from pairflip.report.save import save_all
 
+    theory = outcome.tables.get("theory", ())
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
-        if part in drawing.FIGURES:
-            for kind in ("svg", "png"):
-                image = drawing.image(part, kind, rows, outcome.tables.get("theory", ()))
-                (folder / f"{part}.{kind}").write_bytes(image)
+    save_all(
+        ((part, figure_of(part, outcome.tables[part], theory)) for part in FIGURES if part in outcome.tables), folder
+    )
     asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}
     packages = {name: version(name) for name in ("numpy", "scipy", "numba", "matplotlib")}
     seconds = {name: round(value, 2) for name, value in outcome.seconds.items()}

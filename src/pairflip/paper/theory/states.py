@@ -95,10 +95,6 @@ class State:
         """T = 1 / beta."""
         return math.inf if self.beta == 0 else 1.0 / self.beta
 
-    def with_note(self, note: str) -> State:
-        """The same with one more remark."""
-        return replace(self, note="; ".join(each for each in (self.note, note) if each))
-
 
 def observe(rho: float, model: Planted, at: Points, a: Floats) -> dict[str, Floats]:
     """Everything that can be measured, by the names of a `State`, at points of a chart."""
@@ -129,6 +125,12 @@ def observe(rho: float, model: Planted, at: Points, a: Floats) -> dict[str, Floa
         m=m * tau2,
         q=q * tau2,
     )
+
+
+def _closed_form(beta: float, rho: float, model: Planted, **numbers: Any) -> State:
+    """The record of a solution that needs no iteration."""
+    precision = model.rho0 * numbers["true_positive_rate"] / rho
+    return State(beta, rho, model, exists=True, converged=True, residual=0.0, precision=precision, **numbers)
 
 
 def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]:
@@ -173,18 +175,16 @@ def hot_state(rho: float, model: Planted) -> State:
     variance = (1.0 - rho) * signal + model.var_noise
     tau2 = ((1.0 - rho) ** 2 * signal + model.var_noise) / (alpha - rho * rho)
     entropy = binary_entropy(rho)
-    return State(
+    return _closed_form(
         0.0,
         rho,
         model,
-        exists=True,
         epsilon=slack / alpha * variance / 2.0,
         epsilon_g=variance / 2.0 * alpha / slack,
         entropy=entropy,
         free_entropy=entropy,
         free_energy=-math.inf,
         true_positive_rate=rho,
-        precision=model.rho0,
         at_stability=rho * rho / alpha,
         stable=True,
         tau2=tau2,
@@ -195,8 +195,6 @@ def hot_state(rho: float, model: Planted) -> State:
         V=rho * (1.0 - rho) * (tau2 + signal),
         m=rho * signal,
         q=rho * rho * (tau2 + signal),
-        converged=True,
-        residual=0.0,
         dominant=True,
     )
 
@@ -209,18 +207,16 @@ def ground_state(rho: float, model: Planted, ground: Ground) -> State:
     tail = ground.true_positive_rate + 2.0 * c * math.exp(-0.5 * c * c) / math.sqrt(2.0 * math.pi)
     m = model.rho0 * model.var_x * tail
     epsilon = ground.a**2 * tau2 / (2.0 * alpha)
-    return State(
+    return _closed_form(
         math.inf,
         rho,
         model,
-        exists=True,
         epsilon=epsilon,
         epsilon_g=0.5 * alpha * tau2,
         entropy=0.5 * slack * (math.log(x) + 1.0 - x),
         free_entropy=-math.inf,
         free_energy=alpha * epsilon,
         true_positive_rate=ground.true_positive_rate,
-        precision=model.rho0 * ground.true_positive_rate / rho,
         at_stability=math.inf,
         stable=False,
         tau2=tau2,
@@ -231,8 +227,6 @@ def ground_state(rho: float, model: Planted, ground: Ground) -> State:
         V=0.0,
         m=m,
         q=alpha * tau2 - model.var_noise - model.rho0 * model.var_x + 2.0 * m,
-        converged=True,
-        residual=0.0,
         note=FORMAL + "; epsilon is a lower bound",
         _place=(math.inf, math.log(ground.g)),
     )
@@ -244,18 +238,16 @@ def recovered_state(rho: float, model: Planted) -> State:
     entropy = (1.0 - model.rho0) * binary_entropy(extra)
     response = ((1.0 - model.rho0) * extra**2 + model.rho0) / model.alpha
     signal = model.rho0 * model.var_x
-    return State(
+    return _closed_form(
         math.inf,
         rho,
         model,
-        exists=True,
         epsilon=0.0,
         epsilon_g=0.0,
         entropy=entropy,
         free_entropy=entropy,
         free_energy=0.0,
         true_positive_rate=1.0,
-        precision=model.rho0 / rho,
         at_stability=response,
         stable=response < 1.0,
         zero_energy=True,
@@ -267,8 +259,6 @@ def recovered_state(rho: float, model: Planted) -> State:
         V=0.0,
         m=signal,
         q=signal,
-        converged=True,
-        residual=0.0,
         note="exact recovery: without noise every support that contains all true columns has energy zero",
         _place=(-math.inf, math.inf),
     )
@@ -317,27 +307,22 @@ def _at_zero_temperature(chart: SolutionChart) -> list[State]:
     return solutions
 
 
-def _order(state: State) -> tuple[float, float]:
-    """Largest free entropy first; at infinite beta lowest energy first, then largest entropy."""
-    if math.isinf(state.beta):
-        return state.epsilon, -state.entropy
-    return -state.free_entropy, 0.0
-
-
 def _ranked(solutions: list[State]) -> list[State]:
+    """Each solution once: largest free entropy first; at infinite beta lowest energy first, then largest entropy."""
+
+    def order(state: State) -> tuple[float, float]:
+        return (state.epsilon, -state.entropy) if math.isinf(state.beta) else (-state.free_entropy, 0.0)
+
     distinct: list[State] = []
-    for state in sorted(solutions, key=_order):
+    for state in sorted(solutions, key=order):
         if not any(_same(state, other) for other in distinct):
             distinct.append(state)
     count, ranked = len(distinct), []
     for rank, state in enumerate(distinct):
-        state = replace(state, dominant=rank == 0, others=count - 1)
-        if count > 1:
-            rather = "not the" if rank else "the"
-            state = state.with_note(
-                f"one of {count} solutions at this beta, {rather} one with the largest free entropy"
-            )
-        ranked.append(state)
+        rather = "not the" if rank else "the"
+        several = f"one of {count} solutions at this beta, {rather} one with the largest free entropy" * (count > 1)
+        note = "; ".join(filter(None, [state.note, several]))
+        ranked.append(replace(state, dominant=rank == 0, others=count - 1, note=note))
     return ranked
 
 
