@@ -142,9 +142,8 @@ def write_outcome(outcome: Reproduction, settings: Settings, folder: Path) -> No
     theory = outcome.tables.get("theory", ())
     for part, rows in outcome.tables.items():
         write_csv(rows, folder / f"{part}.csv")
-    save_all(
-        ((part, figure_of(part, outcome.tables[part], theory)) for part in FIGURES if part in outcome.tables), folder
-    )
+    drawn = {part: figure_of(part, outcome.tables[part], theory) for part in FIGURES if part in outcome.tables}
+    save_all(drawn, folder)
     asked = {"scale": settings.scale.name, "seed": settings.seed, "parts": list(settings.parts)}
     packages = {name: version(name) for name in ("numpy", "scipy", "numba", "matplotlib")}
     seconds = {name: round(value, 2) for name, value in outcome.seconds.items()}
