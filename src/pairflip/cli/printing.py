@@ -41,17 +41,17 @@ def print_text(text: str) -> None:
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
     from pairflip.report.answer import answer_of
-    from pairflip.report.curve_tables import header, legend, rows
+    from pairflip.report.curve_tables import plain_table
 
     groups = None if curve.groups is None else {short(name): members for name, members in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
-    answer = answer_of(shown)
+    answer, table = answer_of(shown), plain_table(shown)
     for text in (answer.text, *answer.cautions):
         print_text(text)
         typer.echo()
-    print_rows(header(shown), rows(shown))
+    print_rows(table.heads, table.rows)
     typer.echo()
-    print_text(legend(shown))
+    print_text(table.caption)
     for note in curve.notes:
         print_text(f"Note: {visible(note)}.")
 

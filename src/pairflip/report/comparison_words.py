@@ -19,6 +19,7 @@ from pairflip.text import (
     plural,
     plus_minus,
     r2_text,
+    table_lines,
 )
 
 CLEAR = 2.0
@@ -173,13 +174,8 @@ def explanation(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> str:
     """The sentence, then one line for each method."""
-    lines = [tuple(lower_heads(HEADS)), *method_rows(comparison)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS) - 1)]
     parts = [*textwrap.wrap(sentence(comparison), _WIDTH), ""]
-    for line in lines:
-        cells = [line[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:], strict=True)]
-        parts.append("  ".join([*cells, line[-1]]).rstrip())
+    parts += table_lines([lower_heads(HEADS), *method_rows(comparison)], names=1)
     for text in (explanation(comparison), *cautions(comparison)):
         parts += ["", *textwrap.wrap(text, _WIDTH)]
     return "\n".join(parts).rstrip()

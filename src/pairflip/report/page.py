@@ -28,7 +28,6 @@ from pairflip.text import clean
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
-    from pairflip.report.curve_tables import SizeTable
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
 
@@ -49,7 +48,7 @@ class Section:
     """A section of the page; a table with a `summary` is closed at first."""
 
     title: str
-    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable | SizeTable]]  # tables by name
+    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable]]  # tables by name
     name: str = ""  # of the heading, for links
     follows: bool = False  # whether the heading ends with the size of the slider
     following: str = ""  # the text of each size that stands first
