@@ -46,9 +46,7 @@ def print_curve(curve: SizeCurve) -> None:
     groups = None if curve.groups is None else {short(name): members for name, members in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
     answer, table = answer_of(shown), plain_table(shown)
-    for text in (answer.text, *answer.cautions):
-        print_text(text)
-        typer.echo()
+    print_answer([*answer.headline, (" ", False), *answer.details], answer.cautions)
     print_rows(table.heads, table.rows)
     typer.echo()
     print_text(table.caption)

@@ -10,7 +10,7 @@ import numpy as np
 from pairflip.report import curve_tables, run_info
 from pairflip.report.answer import answer_of
 from pairflip.report.numbers import row_labels
-from pairflip.report.page import Drawing, Page, Section
+from pairflip.report.page import Drawing, Page, Section, what_was_done
 from pairflip.report.proof_words import next_best
 from pairflip.report.registry import FigureTable, Room, figures_of
 from pairflip.report.style import TipBook
@@ -135,14 +135,9 @@ def _sections(
         search.append("No size needed annealing: there was nothing to choose.")
     else:
         search.append(_NOT_ANNEALED.format(unit=unit))
-    facts, settings = about.facts(run_info.facts(curve)), run_info.flat(curve.settings)
-    tables = {
-        "facts": FigureTable("", ["What", "Value"], facts, "Data, version, time", 2),
-        "settings": FigureTable("Settings", ["Setting", "Value"], settings, "All that determines the result", 2),
-    }
     notes = [clean(note) for note in curve.notes]
     return [
         *sections,
         Section("How the search went", search, closed=True),
-        Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=_NOTE),
+        what_was_done(about, run_info.facts(curve), curve.settings, "All that determines the result", _NOTE, notes),
     ]

@@ -14,12 +14,12 @@ import numpy as np
 from pairflip.report.answer import answer_of
 from pairflip.report.registry import FigureTable
 from pairflip.report.vocabulary import (
-    counted,
     members,
     size_text,
     unit_labels,
     units_of,
     vocabulary,
+    what_is_counted,
 )
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
 from pairflip.selection.verdict import baseline, held_out, least_agreement, recommended_size, single_rows, uncertain
@@ -173,15 +173,16 @@ def _correction_note(curve: SizeCurve) -> str:
     if chosen is None:
         return ""
     size, table = chosen.size, held_out(curve, chosen.size)
+    at_size = plural(size, what_is_counted(curve))
     if curve.survival is not None and chosen.ranked is not None:
         return (
             " The answer's concordance is corrected for the size having been chosen, that of this table is not: at "
-            f"{counted(curve, size)}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
+            f"{at_size}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
         )
     rmse = f", the RMSE {number(chosen.rmse[0], 3)} and {number(table.rmse, 3)}" if curve.loss.squared else ""
     return (
         " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "
-        f"{counted(curve, size)}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
+        f"{at_size}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
         f"the answer and {percent(table.r2)} in this table{rmse}."
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pairflip.comparison.record import Comparison
 from pairflip.least_squares import Floats
-from pairflip.report.comparison_words import lowest_energies, title_of
+from pairflip.report.comparison_words import lowest_energies
 from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
     COLOURS,
@@ -23,7 +23,7 @@ from pairflip.report.style import (
     size_axis,
     tell,
 )
-from pairflip.text import number, plural, plus_minus
+from pairflip.text import clean, number, plural, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def compared_errors(found: Comparison) -> ComparedErrors:
         rows = [row for row in method.rows if np.isfinite(row.cv_error)]
         sizes = np.array([row.size for row in rows] if method.sized else [], dtype=float)
         errors, spreads = ([getattr(row, name) for row in rows] for name in ("cv_error", "cv_error_se"))
-        lines.append(MethodLine(title_of(method), method.name, sizes, np.array(errors), np.array(spreads)))
+        lines.append(MethodLine(clean(method.title), method.name, sizes, np.array(errors), np.array(spreads)))
     return ComparedErrors(tuple(lines), found.without)
 
 
@@ -84,7 +84,7 @@ def energy_points(found: Comparison) -> list[MethodPoint]:
         rows = [(method.at(size), low) for size, low in zip(found.sizes, lowest, strict=True)]
         over = [row.energy / low - 1.0 for row, low in rows if row is not None and np.isfinite(row.energy) and low > 0]
         if over:
-            points.append(MethodPoint(title_of(method), method.name, method.seconds, 100.0 * float(np.mean(over))))
+            points.append(MethodPoint(clean(method.title), method.name, method.seconds, 100.0 * float(np.mean(over))))
     return points
 
 

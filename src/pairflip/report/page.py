@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from pairflip.report.registry import FigureTable
-from pairflip.report.run_info import About, Pairs
+from pairflip.report.run_info import About, Pairs, flat
 from pairflip.report.save import write_whole
 from pairflip.report.vocabulary import Piece
 from pairflip.selection.after_selection import with_posterior
@@ -74,6 +74,16 @@ class Page:
     conditions: Sequence[str] = ()
     conditions_title: str = "What these numbers suppose"
     data: Mapping[str, Any] | None = None  # what the slider needs: sizes, the one shown, texts and tables of each
+
+
+def what_was_done(
+    about: About, facts: Pairs, settings: Mapping[str, Any], caption: str, note: str, notes: Sequence[str] = ()
+) -> Section:
+    """The last section: data, version, time and settings, what was left out, notes of the run."""
+    tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
+    if settings:
+        tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
+    return Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=note)
 
 
 def write_report(
