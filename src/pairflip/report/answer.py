@@ -5,7 +5,6 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -109,7 +108,17 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     clear, size, other = predicts(curve), size_to_show(curve), None
-    headline, details = _recommendation(curve, size) if clear else _nothing(curve, size)
+    settings, details = curve.settings, list[Piece]()
+    if settings.get("one_per_group"):
+        groups = plural(len(settings["column_groups"]), "group")
+        details.append((f"At most one column is chosen of each of {groups}. ", False))
+    if settings.get("min_distance"):
+        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
+        details.append((f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). ", False))
+    if settings.get("hierarchy"):
+        details.append(("A product is chosen only together with its factors. ", False))
+    headline, sentences = _recommendation(curve, size) if clear else _nothing(curve, size)
+    details += sentences
     if curve.outer is not None:
         details += _outer_words(curve)
     if clear:
@@ -118,14 +127,13 @@ def answer_of(curve: SizeCurve) -> Answer:
             details += _other(curve, size, other)
         if curve.ridge_surface is not None:
             details.append((shrinkage_words(curve), False))
-    if curve.settings.get("signs"):
+    if settings.get("signs"):
         details += sign_words(curve, size)
     details += stability_words(curve, size)
     if curve.null is not None:
         details.append((null_words(curve), False))
     if clear and (proof := proof_of(curve, size)) is not None:
         details += [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
-    details.insert(0, (limit_words(curve.settings), False))
     answered = size if clear or 0 not in curve.sizes else 0
     return Answer(clear, answered, other, tuple(headline), tuple(details), cautions_of(curve, size, clear))
 
@@ -193,19 +201,6 @@ def shrinkage_words(curve: SizeCurve) -> str:
         error = "RMSE" if curve.loss.squared else "cv_error"
         text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
     return f"{text}."
-
-
-def limit_words(settings: Mapping[str, Any]) -> str:
-    """One sentence for each limit on what may be chosen together, from `limits.Limits.settings`."""
-    limits = ""
-    if settings.get("one_per_group"):
-        limits += f"At most one column is chosen of each of {plural(len(settings['column_groups']), 'group')}. "
-    if settings.get("min_distance"):
-        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
-        limits += f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). "
-    if settings.get("hierarchy"):
-        limits += "A product is chosen only together with its factors. "
-    return limits
 
 
 def sign_words(curve: SizeCurve, size: int) -> list[Piece]:

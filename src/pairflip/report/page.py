@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pairflip.search.sampling import Samples
 
 
+_LEFT_OUT = 200  # columns and rows left out of the table that are listed
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A figure in the page: one variant, or one for each size where it follows the slider."""
@@ -83,7 +86,11 @@ def what_was_done(
     tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
     if settings:
         tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
-    return Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=note)
+    pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in about.dropped]
+    dropped = [(clean(name), clean(why) if why else "") for name, why in pairs[:_LEFT_OUT]]
+    if len(pairs) > _LEFT_OUT:
+        dropped.append((f"and {len(pairs) - _LEFT_OUT:,} more", ""))
+    return Section("What was done", [tables], dropped=dropped, notes=notes, note=note)
 
 
 def write_report(
@@ -155,8 +162,10 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
             "select_size, posterior, sample, temper or compare returned."
         )
     style, script = page_text("style.css"), page_text("report.js")
-    scripts = "" if page.data is None else f"; script-src {_digest(script)}"
-    policy = f"default-src 'none'; style-src {_digest(style)}{scripts}; base-uri 'none'; form-action 'none'"
+    # The content security policy allows this style and this script, and nothing else.
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    scripts = "" if page.data is None else f"; script-src 'sha256-{digests[1]}'"
+    policy = f"default-src 'none'; style-src 'sha256-{digests[0]}'{scripts}; base-uri 'none'; form-action 'none'"
     # JSON inside a script element: nothing in it can end the element or start another.
     data = json.dumps(page.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
@@ -171,8 +180,3 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
 def page_text(name: str) -> str:
     """The template, the style sheet or the script, which stand beside this file."""
     return (files("pairflip.report") / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """How the content security policy names our own style and script; nothing else is allowed."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
