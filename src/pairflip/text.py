@@ -209,6 +209,16 @@ def _finite(value: float, form: str) -> str:
     return f"{value:{form}}" if math.isfinite(value) else NOTHING
 
 
+def table_lines(rows: Sequence[Sequence[str]], names: int = 0) -> list[str]:
+    """A table as plain text: the first `names` columns to the left, others to the right, the last one as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = []
+    for row in rows:
+        cells = [c.ljust(w) if i < names else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=False))]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return lines
+
+
 def lower_heads(heads: Iterable[str]) -> list[str]:
     """Headings of a page as those of a plain table: in lower case, but for abbreviations (R2, CPU s)."""
     return [head if head[1:2].isupper() or head[1:2].isdigit() else head.lower() for head in heads]

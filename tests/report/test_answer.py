@@ -10,7 +10,7 @@ from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.report.cautions import named_heavy_row
-from pairflip.report.curve_tables import explanation
+from pairflip.report.curve_tables import size_table
 from pairflip.selection.facts import SHUFFLES, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import difference, held_out, predicts, recommended_size, uncertain
@@ -43,7 +43,7 @@ def test_noise_is_called_noise():
     record = answer.to_json(curve)
     assert (record["predicts"], record["columns"]) == (False, [])
     assert curve.chosen is None
-    assert "corrected" not in str(curve) + explanation(curve)
+    assert "corrected" not in str(curve) + size_table(curve).caption
 
 
 def test_a_finding_names_all_its_columns_first():
@@ -125,10 +125,10 @@ def test_an_uncertain_search_is_told_by_the_limit_that_marks_sizes():
     few = changed(agreement=np.full(9, 0.55), chain_cv_error=CURVE.chain_cv_error[:, :2])
     assert "55%?" in str(few)
     assert "(? below 60 %: search uncertain)" in " ".join(str(few).split())
-    assert "; below 60 %, better columns may have been missed" in explanation(few)
-    assert "below 30 %" in explanation(CURVE)
+    assert "; below 60 %, better columns may have been missed" in size_table(few).caption
+    assert "below 30 %" in size_table(CURVE).caption
     one = dataclasses.replace(few, chain_cv_error=CURVE.chain_cv_error[:, :1])
-    assert "uncertain" not in str(one) + explanation(one)
+    assert "uncertain" not in str(one) + size_table(one).caption
 
 
 def test_the_table_says_where_the_answer_is_corrected():
@@ -139,7 +139,7 @@ def test_the_table_says_where_the_answer_is_corrected():
         f"{percent(errors.r2)} in this table, the RMSE {number(CURVE.chosen.rmse[0], 3)} and {number(errors.rmse, 3)}."
     )
     assert note in " ".join(str(CURVE).split())
-    assert note in explanation(CURVE)
+    assert note in size_table(CURVE).caption
 
 
 def test_the_largest_size_tried_is_told():

@@ -11,8 +11,7 @@ from sklearn.linear_model import Ridge
 from _cli import invoke, small_table, without_figures
 from _curves_equal import assert_same_curve
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, figures, select_size
-from pairflip.report.answer import answer_of
-from pairflip.report.figures_by_size import shrinkage_words
+from pairflip.report.answer import answer_of, shrinkage_words
 from pairflip.report.page import render
 from pairflip.selection import JournalError, merge_journals, run_shard
 from pairflip.selection.curve_file import curve_from_json, curve_to_json

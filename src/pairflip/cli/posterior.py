@@ -10,7 +10,7 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_json, print_places, print_probabilities
+from pairflip.cli.printing import print_json, print_places, print_result
 from pairflip.cli.results import COLUMNS, Lines, checked_place, json_list, write_probabilities
 from pairflip.text import number, percent, short
 
@@ -78,7 +78,7 @@ def posterior(
         if results.as_json:
             print_json(record)
         else:
-            print_probabilities(result.note, *_shown(result, show))
+            print_result(*_shown(result, show), [result.note])
             print_places(place)
 
 

@@ -41,29 +41,24 @@ def print_text(text: str) -> None:
 def print_curve(curve: SizeCurve) -> None:
     """The answer, then one line for each size; names are made safe to show."""
     from pairflip.report.answer import answer_of
-    from pairflip.report.curve_tables import header, legend, rows
+    from pairflip.report.curve_tables import plain_table
 
     groups = None if curve.groups is None else {short(name): members for name, members in curve.groups.items()}
     shown = replace(curve, names=[short(name) for name in curve.names], groups=groups)
-    answer = answer_of(shown)
-    for text in (answer.text, *answer.cautions):
-        print_text(text)
-        typer.echo()
-    print_rows(header(shown), rows(shown))
-    typer.echo()
-    print_text(legend(shown))
-    for note in curve.notes:
-        print_text(f"Note: {visible(note)}.")
+    answer, table = answer_of(shown), plain_table(shown)
+    pieces = [*answer.headline, (" ", False), *answer.details]
+    notes = map(visible, curve.notes)
+    print_result(pieces, answer.cautions, [(table.heads, table.rows)], [table.caption], notes)
 
 
-def print_probabilities(
-    note: str,
+def print_result(
     answer: Iterable[Piece],
     doubts: Iterable[str],
     tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]],
     texts: Iterable[str],
+    notes: Iterable[str] = (),
 ) -> None:
-    """The answer as plain text, what to doubt about it, tables of headings and rows, what they depend on, a note."""
+    """The answer as plain text, what to doubt about it, tables of headings and rows, what they depend on, notes."""
     from pairflip.report.vocabulary import plain
 
     for text in (plain(answer), *doubts):
@@ -72,7 +67,7 @@ def print_probabilities(
     for header, rows in tables:
         print_rows(header, rows)
         typer.echo()
-    for text in (*texts, *([f"Note: {note}."] if note else [])):
+    for text in (*texts, *(f"Note: {note}." for note in notes if note)):
         print_text(text)
 
 

@@ -5,7 +5,6 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,13 +12,11 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.report.cautions import cautions_of
-from pairflip.report.figures_by_size import shrinkage_words
-from pairflip.report.proof_words import curve_pieces
+from pairflip.report.proof_words import proof_of, proof_pieces
 from pairflip.report.stability_words import null_words, stability_words
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
     Piece,
-    counted,
     joined,
     members,
     named,
@@ -29,7 +26,6 @@ from pairflip.report.vocabulary import (
     unit_labels,
     units_of,
     vocabulary,
-    what_is_counted,
 )
 from pairflip.rules import ALL_POSITIVE
 from pairflip.selection.curve import SizeCurve
@@ -39,7 +35,7 @@ from pairflip.selection.verdict import (
     baseline,
     difference,
     predicts,
-    recommended_size,
+    size_to_show,
     sizes_by_repetition,
 )
 from pairflip.text import clean, column_labels, explained, number, percent, plural, r2_text, shorten
@@ -111,17 +107,47 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
 
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
-    if not predicts(curve):
-        return _nothing(curve)
-    size, words = recommended_size(curve), vocabulary(curve)
-    other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
+    clear, size, other = predicts(curve), size_to_show(curve), None
+    settings, details = curve.settings, list[Piece]()
+    if settings.get("one_per_group"):
+        groups = plural(len(settings["column_groups"]), "group")
+        details.append((f"At most one column is chosen of each of {groups}. ", False))
+    if settings.get("min_distance"):
+        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
+        details.append((f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). ", False))
+    if settings.get("hierarchy"):
+        details.append(("A product is chosen only together with its factors. ", False))
+    headline, sentences = _recommendation(curve, size) if clear else _nothing(curve, size)
+    details += sentences
+    if curve.outer is not None:
+        details += _outer_words(curve)
+    if clear:
+        other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
+        if other is not None:
+            details += _other(curve, size, other)
+        if curve.ridge_surface is not None:
+            details.append((shrinkage_words(curve), False))
+    if settings.get("signs"):
+        details += sign_words(curve, size)
+    details += stability_words(curve, size)
+    if curve.null is not None:
+        details.append((null_words(curve), False))
+    if clear and (proof := proof_of(curve, size)) is not None:
+        details += [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
+    answered = size if clear or 0 not in curve.sizes else 0
+    return Answer(clear, answered, other, tuple(headline), tuple(details), cautions_of(curve, size, clear))
+
+
+def _recommendation(curve: SizeCurve, size: int) -> tuple[list[Piece], list[Piece]]:
+    """Headline and first sentences where columns predict: what to keep, and how well that predicts."""
     headline: list[Piece] = [(f"Keep {size_text(curve, size)}", False)]
     if curve.always.size:
         those = "those that are" if curve.always.size > 1 else "the one that is"
         headline.append((f" in addition to {those} always in (", False))
         headline += [*named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)), (")", False)]
     headline += [(": ", False), *_names(curve, size), (".", False)]
-    details: list[Piece] = [(limit_words(curve.settings) + words.how_well(size), False)]
+    words = vocabulary(curve)
+    details: list[Piece] = [(words.how_well(size), False)]
     if curve.targets is not None:
         units = (
             " Errors are in units of each target's standard deviation;" if curve.settings.get("scale_targets") else ""
@@ -129,59 +155,52 @@ def answer_of(curve: SizeCurve) -> Answer:
         r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
         details += [(f"{units} R2 on held-out rows: ", False), *r2, (".", False)]
     if sizes := sizes_by_repetition(curve):
-        details.append((_repetition_words(sizes, what_is_counted(curve)), False))
-    if curve.outer is not None:
-        details += _outer_words(curve)
-    if other is not None:
-        details += _other(curve, size, other)
-    if curve.ridge_surface is not None:
-        details.append((shrinkage_words(curve), False))
-    details += [*_after_errors(curve, size), *curve_pieces(curve, size)]
-    return Answer(True, size, other, tuple(headline), tuple(details), cautions_of(curve, size, True))
+        *others, last = (str(k) for k in sorted(sizes))
+        where, best = "In", f"{', '.join(others)} and {last} {words.unit}s have"
+        if len(set(sizes)) == 1:
+            where, best = "In each of", f"{plural(sizes[0], words.unit)} {'has' if sizes[0] == 1 else 'have'}"
+        details.append((f" {where} {len(sizes)} repetitions of the folds, {best} the lowest error.", False))
+    return headline, details
 
 
-def _nothing(curve: SizeCurve) -> Answer:
-    """The answer where no set of columns predicts better than none."""
+def _nothing(curve: SizeCurve, best: int) -> tuple[list[Piece], list[Piece]]:
+    """Headline and first sentences where no set of columns predicts better than none; `best` is the best size tried."""
     words = vocabulary(curve)
     than = "the columns that are always in the model" if curve.always.size else words.mean
     headline: Piece = (f"No set of columns predicts the {words.predicted} better than {than}.", False)
     tried = [int(k) for k in curve.sizes if k > 0]
-    best = min(tried, key=lambda k: float(curve.cv_error[curve.at(k)]))
     lower = 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
     errors = f"{words.short(best)}, against {words.short(0)} with the {baseline(curve)}"
     if curve.loss.squared:
         errors = f"the RMSE is {words.error_text(best)}{words.without_columns()}"
     of = f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
     details: list[Piece] = [
-        (f"{limit_words(curve.settings)}{of}{size_text(curve, best)} did best on rows that were held out (", False),
+        (f"{of}{size_text(curve, best)} did best on rows that were held out (", False),
         *_names(curve, best),
         (f"), but the error is {'hardly' if lower else 'no'} lower: {errors}{_chance(curve, best)}. ", False),
         (f"Do not rely on {'it' if best == 1 else 'them'}.", False),
     ]
-    if curve.outer is not None:
-        details += _outer_words(curve)
-    details += _after_errors(curve, best)
-    size = 0 if 0 in curve.sizes else best
-    return Answer(False, size, None, (headline,), tuple(details), cautions_of(curve, best, False))
+    return [headline], details
 
 
-def _after_errors(curve: SizeCurve, size: int) -> list[Piece]:
-    """What is known about the columns of a size beside the errors: signs, half-samples, shuffled targets."""
-    pieces = sign_words(curve, size) if curve.settings.get("signs") else []
-    return [*pieces, *stability_words(curve, size), (null_words(curve), False)]
-
-
-def limit_words(settings: Mapping[str, Any]) -> str:
-    """One sentence for each limit on what may be chosen together, from `limits.Limits.settings`."""
-    limits = ""
-    if settings.get("one_per_group"):
-        limits += f"At most one column is chosen of each of {plural(len(settings['column_groups']), 'group')}. "
-    if settings.get("min_distance"):
-        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
-        limits += f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). "
-    if settings.get("hierarchy"):
-        limits += "A product is chosen only together with its factors. "
-    return limits
+def shrinkage_words(curve: SizeCurve) -> str:
+    """One sentence of the answer: how much the coefficients are shrunk; "" where there was nothing to choose."""
+    surface = curve.ridge_surface
+    if surface is None or surface.ridges.size < 2:
+        return ""
+    values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
+    if surface.ridge == 0:
+        others = ", ".join(f"{ridge:g}" for ridge in surface.ridges if ridge > 0)
+        return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
+    text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
+    if 0 in surface.ridges:
+        lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
+        if curve.loss.squared:
+            lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
+        plain, shrunken = (number(error, 3) for error in lowest)
+        error = "RMSE" if curve.loss.squared else "cv_error"
+        text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
+    return f"{text}."
 
 
 def sign_words(curve: SizeCurve, size: int) -> list[Piece]:
@@ -205,15 +224,6 @@ def _r2_of_targets(names: list[str], shares: Floats) -> list[Piece]:
     for name, share in zip(names, shares.tolist(), strict=True):
         pieces += [(", " if pieces else "", False), (shorten(clean(name), 60), True), (f" {r2_text(share)}", False)]
     return pieces
-
-
-def _repetition_words(sizes: list[int], unit: str) -> str:
-    """How stable the number of columns is: what each repetition of the folds would have chosen."""
-    if len(set(sizes)) == 1:
-        have = "has" if sizes[0] == 1 else "have"
-        return f" In each of {len(sizes)} repetitions of the folds, {plural(sizes[0], unit)} {have} the lowest error."
-    *others, last = (str(size) for size in sorted(sizes))
-    return f" In {len(sizes)} repetitions of the folds, {', '.join(others)} and {last} {unit}s have the lowest error."
 
 
 def _outer_words(curve: SizeCurve) -> list[Piece]:
@@ -258,7 +268,7 @@ def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
         return [(f" {size_text(curve, other)} had the lowest error ({errors}), but not clearly.", False)]
     verb = "is" if other == 1 else "are"
     return [
-        (f" {counted(curve, other)} (", False),
+        (f" {plural(other, words.unit)} (", False),
         *_names(curve, other),
         (f") {verb} not clearly worse ({errors}).", False),
     ]

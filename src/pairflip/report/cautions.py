@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pairflip.report.stability_words import known
-from pairflip.report.vocabulary import counted, vocabulary, what_is_counted
+from pairflip.report.vocabulary import vocabulary, what_is_counted
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import copy_words
 from pairflip.selection.verdict import recommended_size, uncertain
@@ -22,7 +22,7 @@ _CHOOSE = "with --ridge auto (in Python ridge='auto') held-out rows choose a lar
 
 def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> tuple[str, ...]:
     """Reasons to doubt an answer that recommends a size, or that nothing predicts (then the best size tried)."""
-    cautions = []
+    cautions, unit = [], what_is_counted(curve)
     if "separated" in curve.facts or "separated_folds" in curve.facts:
         cautions += separated(curve, size if predicts else 0)
     if uncertain(curve, size):
@@ -30,24 +30,23 @@ def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> tuple[str, ...]:
         if curve.settings.get("method", "anneal") == "anneal":
             more = "Use more chains or a slower schedule."
         cautions.append(
-            f"The search is uncertain at {counted(curve, size)}: only {percent(curve.agreement[curve.at(size)])} of "
-            "the chains reached the best set of their fold, so better columns may have been missed and the error may "
+            f"The search is uncertain at {plural(size, unit)}: only {percent(curve.agreement[curve.at(size)])} of the "
+            "chains reached the best set of their fold, so better columns may have been missed and the error may "
             f"be too high. {more}"
         )
-    units = f"{what_is_counted(curve)}s"
     candidates = (len(curve.names) if curve.units is None else np.unique(curve.units.first).size) - curve.always.size
     if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < candidates:
         cautions.append(
-            f"The lowest error is at the largest size tried ({curve.best_size}), so more {units} may predict better: "
+            f"The lowest error is at the largest size tried ({curve.best_size}), so more {unit}s may predict better: "
             "try larger sizes."
         )
     cautions += _about_rows(curve)
     halves = known(curve, size) if predicts else None
     if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
         cautions.append(
-            f"Which {units} is not certain: {halves.how} selected only "
-            f"{percent(float(halves.overlap[halves.at(size)]))} of these {units} again, on average. Do not read the "
-            f"names as a finding; other {units} may predict as well."
+            f"Which {unit}s is not certain: {halves.how} selected only "
+            f"{percent(float(halves.overlap[halves.at(size)]))} of these {unit}s again, on average. Do not read the "
+            f"names as a finding; other {unit}s may predict as well."
         )
     return tuple(cautions)
 

@@ -19,17 +19,13 @@ from pairflip.text import (
     plural,
     plus_minus,
     r2_text,
+    table_lines,
 )
 
 CLEAR = 2.0
 """A difference of more than so many standard errors is called clear."""
 HEADS = ("Method", "Columns", "RMSE", "R2", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
 _WIDTH = 110
-
-
-def title_of(method: MethodResult) -> str:
-    """What a method is called; a user's own name for it is made safe to show."""
-    return clean(method.title)
 
 
 def size_words(method: MethodResult) -> str:
@@ -54,7 +50,7 @@ def sentence(comparison: Comparison) -> str:
         return "No method has a result."
     best = min(finished, key=lambda method: method.cv_error)
     parts = [
-        f"Lowest error on held-out rows: {title_of(best)} with {size_words(best)}, cv_error "
+        f"Lowest error on held-out rows: {clean(best.title)} with {size_words(best)}, cv_error "
         f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(comparison.without)}."
     ]
     if comparison.reference:
@@ -62,14 +58,14 @@ def sentence(comparison: Comparison) -> str:
         if best.name != ours.name:
             parts.append(f"{name}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
         others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
-        better = ", ".join(title_of(m) for m in others if m.difference < -CLEAR * m.difference_se)
-        worse = ", ".join(title_of(m) for m in others if m.difference > CLEAR * m.difference_se)
+        better = ", ".join(clean(m.title) for m in others if m.difference < -CLEAR * m.difference_se)
+        worse = ", ".join(clean(m.title) for m in others if m.difference > CLEAR * m.difference_se)
         if others:
             how = "by more than two standard errors of the difference, row by row"
             than = f"lower than {name} ({how})"
             parts.append(f"Clearly {than}: {better}." if better else f"None is clearly {than}.")
             parts.append(f"Clearly higher: {worse}." if worse else "None is clearly higher.")
-    missing = [title_of(method) for method in comparison.methods if method not in finished]
+    missing = [clean(method.title) for method in comparison.methods if method not in finished]
     if missing:
         parts.append(f"Without a result: {', '.join(missing)}.")
     if comparison.interrupted:
@@ -98,8 +94,13 @@ def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     shown = [shown_row(method) for method in methods]
     errors = [comparison.rmse_and_r2(method.cv_error) for method in methods]
     beside = aligned_plus_minus([m.difference for m in methods], [m.difference_se for m in methods])
+    remarks = [clean(method.note) if method.note else "" for method in methods]
+    for at, method in enumerate(methods):
+        notes = [row.note for row in method.rows if row.note]
+        if notes and not remarks[at]:
+            remarks[at] = f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}"
     columns = (
-        [title_of(method) for method in methods],
+        [clean(method.title) for method in methods],
         [size_words(m).partition(" column")[0] if m in comparison.finished else NOTHING for m in methods],
         aligned([error["rmse"] for error in errors]),
         [r2_text(error["r2"]) for error in errors],
@@ -111,7 +112,7 @@ def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:
         aligned((np.nan if row is None else row.energy_per_row for row in shown), 3),
         [_shared(comparison, method, row) for method, row in zip(methods, shown, strict=True)],
         [number(method.seconds, 2) for method in methods],
-        [clean(method.note) if method.note else _remark(method) for method in methods],
+        remarks,
     )
     return list(zip(*columns, strict=True))
 
@@ -123,11 +124,6 @@ def _shared(comparison: Comparison, method: MethodResult, row: MethodSize | None
     same = ours.at(row.size if row.size is not None else ours.chosen or 0)
     count = len(same.columns) if same is not None else 0
     return f"{round(row.overlap * count)} of {count}"
-
-
-def _remark(method: MethodResult) -> str:
-    notes = [row.note for row in method.rows if row.note]
-    return f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}" if notes else ""
 
 
 def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
@@ -143,7 +139,7 @@ def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]
         values = np.where(lowest > 0, values / np.where(lowest > 0, lowest, 1.0), np.nan)
     text = percent if what == "overlap" else number
     lines = [[str(size), *map(text, line)] for size, line in zip(comparison.sizes, values.tolist(), strict=True)]
-    return ["Size", *map(title_of, methods)], lines
+    return ["Size", *(clean(method.title) for method in methods)], lines
 
 
 def lowest_energies(comparison: Comparison) -> Floats:
@@ -155,7 +151,7 @@ def lowest_energies(comparison: Comparison) -> Floats:
 
 def reference_title(comparison: Comparison) -> str:
     """What the method that others are compared with is called; where none of ours was run, what it would be."""
-    return title_of(comparison[comparison.reference]) if comparison.reference else "pairflip"
+    return clean(comparison[comparison.reference].title) if comparison.reference else "pairflip"
 
 
 def explanation(comparison: Comparison) -> str:
@@ -173,13 +169,8 @@ def explanation(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> str:
     """The sentence, then one line for each method."""
-    lines = [tuple(lower_heads(HEADS)), *method_rows(comparison)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS) - 1)]
     parts = [*textwrap.wrap(sentence(comparison), _WIDTH), ""]
-    for line in lines:
-        cells = [line[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:], strict=True)]
-        parts.append("  ".join([*cells, line[-1]]).rstrip())
+    parts += table_lines([lower_heads(HEADS), *method_rows(comparison)], names=1)
     for text in (explanation(comparison), *cautions(comparison)):
         parts += ["", *textwrap.wrap(text, _WIDTH)]
     return "\n".join(parts).rstrip()

@@ -9,9 +9,8 @@ import numpy as np
 
 from pairflip.report import curve_tables, run_info
 from pairflip.report.answer import answer_of
-from pairflip.report.curve_tables import SizeTable
 from pairflip.report.numbers import row_labels
-from pairflip.report.page import Drawing, Page, Section
+from pairflip.report.page import Drawing, Page, Section, what_was_done
 from pairflip.report.proof_words import next_best
 from pairflip.report.registry import FigureTable, Room, figures_of
 from pairflip.report.style import TipBook
@@ -63,7 +62,7 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
         mood=answer.mood,
         conditions_title="What this cannot tell",
         conditions=[_LIMITS],
-        sections=_sections(curve, about, drawings, per_size[shown]),
+        sections=_sections(curve, about, drawings, per_size[shown]["stand_ins"]),
         data={"sizes": sizes, "shown": shown, "tables": per_size, "tips": book.forms, "columns": book.columns},
     )
 
@@ -109,22 +108,17 @@ def _drawings(
 
 
 def _sections(
-    curve: SizeCurve, about: run_info.About, drawings: Mapping[str, list[Drawing]], texts: Mapping[str, Any]
+    curve: SizeCurve, about: run_info.About, drawings: Mapping[str, list[Drawing]], stand_in_rows: list[list[str]]
 ) -> list[Section]:
     """Sizes, columns, the next best sets where they are proved, figures, the search, what was done."""
     unit, size = what_is_counted(curve), size_to_show(curve)
-    size_heads, size_rows = curve_tables.size_heads(curve), curve_tables.size_rows(curve)
-    by_size = {
-        "sizes": SizeTable(size_heads, size_rows, curve_tables.explanation(curve)),
-        "criteria": curve_tables.criteria_table(curve),
-    }
-    heads, caption = curve_tables.column_words(curve)
-    columns: list[Any] = [{"columns": FigureTable("", heads, texts["columns"], caption)}]
+    by_size = {"sizes": curve_tables.size_table(curve), "criteria": curve_tables.criteria_table(curve)}
+    columns: list[Any] = [{"columns": curve_tables.column_table(curve, size)}]
     if curve.always.size:
         labels = column_labels(curve.names, curve.always.tolist(), 80)
         names = [piece for label in labels for piece in ((", ", False), (label, True))][1:]
         columns.insert(0, [("Always in the model: ", False), *names, (".", False)])
-    stand_ins = FigureTable("", _STAND_INS, texts["stand_ins"], _ABOUT_STAND_INS, 2)
+    stand_ins = FigureTable("", _STAND_INS, stand_in_rows, _ABOUT_STAND_INS, 2)
     sections = [
         Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
         Section(f"Which {unit}s", columns, "columns", follows=True, following="summary", stand_ins=stand_ins),
@@ -141,14 +135,9 @@ def _sections(
         search.append("No size needed annealing: there was nothing to choose.")
     else:
         search.append(_NOT_ANNEALED.format(unit=unit))
-    facts, settings = about.facts(run_info.facts(curve)), run_info.flat(curve.settings)
-    tables = {
-        "facts": FigureTable("", ["What", "Value"], facts, "Data, version, time", 2),
-        "settings": FigureTable("Settings", ["Setting", "Value"], settings, "All that determines the result", 2),
-    }
     notes = [clean(note) for note in curve.notes]
     return [
         *sections,
         Section("How the search went", search, closed=True),
-        Section("What was done", [tables], dropped=about.left_out(), notes=notes, note=_NOTE),
+        what_was_done(about, run_info.facts(curve), curve.settings, "All that determines the result", _NOTE, notes),
     ]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.report.answer import answer_of
+from pairflip.report.registry import FigureTable
 from pairflip.report.vocabulary import (
-    counted,
     members,
     size_text,
     unit_labels,
@@ -23,12 +23,22 @@ from pairflip.report.vocabulary import (
 )
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
 from pairflip.selection.verdict import baseline, held_out, least_agreement, recommended_size, single_rows, uncertain
-from pairflip.text import NOTHING, aligned, aligned_plus_minus, clean, column_labels, number, percent, plural, r2_text
+from pairflip.text import (
+    NOTHING,
+    aligned,
+    aligned_plus_minus,
+    clean,
+    column_labels,
+    number,
+    percent,
+    plural,
+    r2_text,
+    table_lines,
+)
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
-Rows = list[list[str]]
 STRONG = 0.8
 """A column with a lower correlation is not a stand-in: most tables have some at 0.5 by chance."""
 _ROWS = 150  # of a table that follows the slider
@@ -42,38 +52,19 @@ _NUMBERED = re.compile(r"(.*?)([-+]?\d+(?:\.\d+)?)\s*([^\W\d]{0,4}(?:/[^\W\d]+)?
 
 
 @dataclass(frozen=True)
-class SizeRow:
-    """One line: its cells, which of them are the lowest of their column, and whether the size is recommended."""
+class SizeTable(FigureTable):
+    """A table with one line for each size."""
 
-    size: int
-    cells: list[str]
-    lowest: tuple[bool, ...]
-    marked: bool
+    recommended: int | None = None  # the line of the recommended size
+    lowest: Mapping[int, int] = field(default_factory=dict)  # by column: the line of its lowest value
 
 
-@dataclass(frozen=True)
-class SizeTable:
-    """A table with one line for each size; with a `summary` it is closed at first."""
-
-    heads: Sequence[str]
-    rows: Sequence[SizeRow]
-    caption: str
-    summary: str = ""
-    names: int = 1  # how many columns are words
-
-
-def size_heads(curve: SizeCurve) -> tuple[str, ...]:
-    """Headings of the main table."""
-    words = curve.loss.words
-    return ("Size", words.error, words.share, "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
-
-
-def size_rows(curve: SizeCurve) -> list[SizeRow]:
-    """The main table."""
+def size_table(curve: SizeCurve) -> SizeTable:
+    """Errors, agreement and remarks of each size, for the page and for notebooks."""
     order = np.argsort(curve.sizes, kind="stable")
-    sizes, words = curve.sizes[order].tolist(), vocabulary(curve)
+    sizes, words, limit = curve.sizes[order].tolist(), vocabulary(curve), least_agreement(curve)
     remarks = [size_words(curve, k) + (["search uncertain"] if k and uncertain(curve, k) else []) for k in sizes]
-    columns = [
+    columns = (
         [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
         words.error_cells(sizes),
         words.share_cells(sizes),
@@ -81,8 +72,46 @@ def size_rows(curve: SizeCurve) -> list[SizeRow]:
         [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order],
         [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
         ["; ".join(each) for each in remarks],
-    ]
-    return _rows(sizes, columns, {}, recommended_size(curve))
+    )
+    names = curve.loss.words
+    heads = ("Size", names.error, names.share, "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
+    doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
+    caption = (
+        f"Errors on held-out rows by size: {names.meaning}; cv_error, "
+        f"{names.cv_error.removesuffix(' of held-out rows')}, and its standard error. Unchanged: fraction of the folds "
+        f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
+        f"this, too). Chains agree: fraction of the searches that reached the best set of their fold"
+        f"{doubt if limit else ''}.{_correction_note(curve)}"
+    )
+    recommended = recommended_size(curve)
+    marked = sizes.index(recommended) if recommended else None
+    return SizeTable("", heads, list(zip(*columns, strict=True)), caption, recommended=marked)
+
+
+def plain_table(curve: SizeCurve) -> FigureTable:
+    """The table of sizes as plain text; the size with the lowest error is marked *, the one-standard-error size +."""
+    sizes, words, limit, names = curve.sizes.tolist(), vocabulary(curve), least_agreement(curve), curve.loss.words
+    marks = {curve.one_se_size: "+"} | {curve.best_size: "*"}
+    shares = words.share_cells(sizes)
+    if curve.ranked is None:  # R2 as a number, however far below zero
+        shares = [f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00") for size in sizes]
+    columns = (
+        [f"{size}{marks.get(size, ' ')}" for size in sizes],
+        words.error_cells(sizes),
+        shares,
+        aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist()),
+        aligned(curve.energy_per_row, 3),
+        [f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}" for at, size in enumerate(sizes)],
+        [f"{bic:.1f}" for bic in curve.bic],
+        [_names(curve, size) for size in sizes],
+    )
+    heads = ("size", names.error, names.share, "cv_error", "train", "agree", "BIC", f"{words.unit}s")
+    legend = (
+        f"* lowest cv_error ({names.cv_error}), + smallest size within one standard error of it; {names.share} and "
+        f"{names.error} on held-out rows; agree: chains that reached the best set of their fold"
+        f"{f' (? below {percent(limit)}: search uncertain)' if limit else ''}.{_correction_note(curve)}"
+    )
+    return FigureTable("", heads, list(zip(*columns, strict=True)), legend)
 
 
 def criteria_table(curve: SizeCurve) -> SizeTable:
@@ -100,7 +129,8 @@ def criteria_table(curve: SizeCurve) -> SizeTable:
         "comparison and do not choose the size."
     )
     summary = "Table: training error and information criteria"
-    return SizeTable(("Size", "Training error", *criteria), _rows(curve.sizes[order], columns, lowest), about, summary)
+    rows = list(zip(*columns, strict=True))
+    return SizeTable(summary, ("Size", "Training error", *criteria), rows, about, lowest=lowest)
 
 
 def search_table(curve: SizeCurve) -> SizeTable:
@@ -122,15 +152,7 @@ def search_table(curve: SizeCurve) -> SizeTable:
         "cv_error would vary if each fold had been searched by a single chain; energy (half the residual sum of "
         "squares) of the final fit"
     )
-    return SizeTable(heads, _rows(curve.sizes[order], columns, {}), about)
-
-
-def _rows(sizes: Any, columns: list[list[str]], lowest: dict[int, int], recommended: int = 0) -> list[SizeRow]:
-    """Columns of texts become rows; `lowest` has the row of the lowest value of some columns."""
-    return [
-        SizeRow(int(size), cells, tuple(lowest.get(i) == at for i in range(len(cells))), 0 < size == recommended)
-        for at, (size, *cells) in enumerate(zip(sizes, *columns, strict=True))
-    ]
+    return SizeTable("", heads, list(zip(*columns, strict=True)), about)
 
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:
@@ -145,75 +167,24 @@ def left_out(curve: SizeCurve) -> str:
     return "one row is left out" if single_rows(curve) else "a fold is left out"
 
 
-def explanation(curve: SizeCurve) -> str:
-    """What the columns of the main table mean."""
-    words, limit = curve.loss.words, least_agreement(curve)
-    doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
-    return (
-        f"Errors on held-out rows by size: {words.meaning}; cv_error, "
-        f"{words.cv_error.removesuffix(' of held-out rows')}, and its standard error. Unchanged: fraction of the folds "
-        f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
-        f"this, too). Chains agree: fraction of the searches that reached the best set of their fold"
-        f"{doubt if limit else ''}.{_correction_note(curve)}"
-    )
-
-
 def _correction_note(curve: SizeCurve) -> str:
     """Why the answer's numbers differ from those of the table of sizes; empty where they do not."""
     chosen = curve.chosen
     if chosen is None:
         return ""
     size, table = chosen.size, held_out(curve, chosen.size)
+    at_size = plural(size, what_is_counted(curve))
     if curve.survival is not None and chosen.ranked is not None:
         return (
             " The answer's concordance is corrected for the size having been chosen, that of this table is not: at "
-            f"{counted(curve, size)}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
+            f"{at_size}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
         )
     rmse = f", the RMSE {number(chosen.rmse[0], 3)} and {number(table.rmse, 3)}" if curve.loss.squared else ""
     return (
         " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "
-        f"{counted(curve, size)}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
+        f"{at_size}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
         f"the answer and {percent(table.r2)} in this table{rmse}."
     )
-
-
-# Plain text -----------------------------------------------------------------------------------------------------------
-
-
-def header(curve: SizeCurve) -> tuple[str, ...]:
-    """Headings of `rows`."""
-    words = curve.loss.words
-    return ("size", words.error, words.share, "cv_error", "train", "agree", "BIC", f"{what_is_counted(curve)}s")
-
-
-def legend(curve: SizeCurve) -> str:
-    """What the columns of `rows` mean."""
-    words, limit = curve.loss.words, least_agreement(curve)
-    return (
-        f"* lowest cv_error ({words.cv_error}), + smallest size within one standard error of it; {words.share} and "
-        f"{words.error} on held-out rows; agree: chains that reached the best set of their fold"
-        f"{f' (? below {percent(limit)}: search uncertain)' if limit else ''}.{_correction_note(curve)}"
-    )
-
-
-def rows(curve: SizeCurve) -> list[tuple[str, ...]]:
-    """The table of sizes as texts; the size with the lowest error is marked *, the one-standard-error size +."""
-    sizes, words = curve.sizes.tolist(), vocabulary(curve)
-    marks = {curve.one_se_size: "+"} | {curve.best_size: "*"}
-    shares = words.share_cells(sizes)
-    if curve.ranked is None:  # R2 as a number, however far below zero
-        shares = [f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00") for size in sizes]
-    columns = (
-        [f"{size}{marks.get(size, ' ')}" for size in sizes],
-        words.error_cells(sizes),
-        shares,
-        aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist()),
-        aligned(curve.energy_per_row, 3),
-        [f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}" for at, size in enumerate(sizes)],
-        [f"{bic:.1f}" for bic in curve.bic],
-        [_names(curve, size) for size in sizes],
-    )
-    return list(zip(*columns, strict=True))
 
 
 def _names(curve: SizeCurve, size: int) -> str:
@@ -233,12 +204,9 @@ def summary(curve: SizeCurve) -> str:
     answer, parts = answer_of(curve), []
     for text in (answer.text, *answer.cautions):
         parts += [*textwrap.wrap(text, _WIDTH), ""]
-    table = [header(curve), *rows(curve)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]) - 1)]
-    for line in table:
-        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=False)]
-        parts.append("  ".join([*cells, line[-1]]))
-    parts += ["", *textwrap.wrap(legend(curve), _WIDTH), "", *(f"Note: {note}." for note in curve.notes)]
+    table = plain_table(curve)
+    parts += [*table_lines([table.heads, *table.rows]), "", *textwrap.wrap(table.caption, _WIDTH), ""]
+    parts += [f"Note: {note}." for note in curve.notes]
     return "\n".join(parts).rstrip()
 
 
@@ -246,25 +214,28 @@ def summary(curve: SizeCurve) -> str:
 
 
 def of_size(curve: SizeCurve, size: int) -> dict[str, Any]:
-    """Texts and rows of tables about the columns of a size, the most often selected first."""
-    at = curve.at(size)
-    counts, support = curve.selection_counts[at], curve.supports[at].tolist()
-    first = range(len(counts)) if curve.units is None else curve.units.first  # columns of a group stay together
-    columns = sorted(support, key=lambda j: (-int(counts[j]), int(first[j])))[:_ROWS]
+    """Texts and rows of tables about the columns of a size."""
     name = size_text(curve, size) if size else "0 columns"
     words = [word for word in size_words(curve, size) if word != "one-SE size" or size != curve.best_size]
     remarks = ", ".join(words) if size else baseline(curve)
     if remarks:  # 4 columns (recommended, lowest error), 2 groups (5 columns; recommended)
         name = f"{name[:-1]}; {remarks})" if name.endswith(")") else f"{name} ({remarks})"
-    replacing = _stand_in_rows(curve, size, columns)
+    replacing = _stand_in_rows(curve, size)
     none = f"None: no other column has a correlation above {STRONG} or below -{STRONG} with a chosen one."
     return {
         "name": name,
         "summary": _about_size(curve, size),
-        "columns": _column_rows(curve, size, columns),
+        "columns": column_table(curve, size).rows,
         "stand_ins": replacing,
         "no_stand_ins": "" if replacing else none if size else "No columns are chosen at this size.",
     }
+
+
+def _most_selected(curve: SizeCurve, size: int) -> list[int]:
+    """The columns of a size that are listed, the most often selected first; columns of a group stay together."""
+    counts, support = curve.selection_counts[curve.at(size)], curve.supports[curve.at(size)].tolist()
+    first = range(len(counts)) if curve.units is None else curve.units.first
+    return sorted(support, key=lambda j: (-int(counts[j]), int(first[j])))[:_ROWS]
 
 
 def _about_size(curve: SizeCurve, size: int) -> str:
@@ -290,76 +261,68 @@ def _about_size(curve: SizeCurve, size: int) -> str:
     )
 
 
-def column_words(curve: SizeCurve) -> tuple[list[str], str]:
-    """Headings of the table of columns, and what they mean: what is known of this curve."""
-    outputs, halves = curve.outputs, curve.stability
+def column_table(curve: SizeCurve, size: int) -> FigureTable:
+    """Columns of a size with what is known of each, then forced ones and the constant."""
+    at, halves, outputs, always = curve.at(size), curve.stability, curve.outputs, curve.always.tolist()
+    counts, columns = curve.selection_counts[at], _most_selected(curve, size)
+    order = (*columns, *always, -1)
     each = "" if outputs is None else f" for each {vocabulary(curve).output}"
-    heads = ["Column", *(["Coefficient"] if outputs is None else map(clean, outputs))]
     text = f"Columns and coefficients{each} of the final fit on all rows, in the units of the table."
-    if curve.groups is not None:
-        if outputs is None:
-            heads.insert(1, "Group")
+    labels = [*column_labels(curve.names, columns), *column_labels(curve.names, always), "(constant)"]
+    cells = [("Column", labels)]
+    if curve.units is not None:
         text += (
             " Groups enter as a whole; where columns of a group depend on each other (dummies of one category do), "
             f"coefficients{each} are the smallest that fit alike."
         )
-    if curve.standard_errors is not None:
-        heads.append("Standard error")
-        text += (
-            " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
-            "coefficients tend to be too large and these errors too small."
-        )
-    if halves is not None and outputs is None:
-        heads += ["In halves: 5 %", "95 %", "Selected in halves"]
-        text += (
-            f" In halves: quantiles of the coefficient over those of {2 * halves.pairs} {halves.how} that selected "
-            "the column (where at least ten did), and how many did."
-        )
-    elif halves is not None:
-        heads.append("Selected in halves")
-        text += f" Selected in halves: how many of {2 * halves.pairs} {halves.how} did."
-    return [*heads, "Selected in folds"], text
-
-
-def _column_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
-    """Selected columns, then forced ones and the constant, under the headings of `column_words`."""
-    counts, halves, always = curve.selection_counts[curve.at(size)], curve.stability, curve.always.tolist()
-    order = (*columns, *always, -1)
-    kinds = {"selected": "", "always": "always in", "intercept": NOTHING}
-    cells = [[*column_labels(curve.names, columns), *column_labels(curve.names, always), "(constant)"]]
-    if curve.outputs is not None:
+    if outputs is not None:
         several = {row.place: row for row in target_coefficients(curve, size)}
-        kind_of = [several[j].kind for j in order]
-        cells += [aligned(list(each), least=4) for each in zip(*(several[j].coefficients for j in order), strict=True)]
+        kinds = [several[j].kind for j in order]
+        values = zip(*(several[j].coefficients for j in order), strict=True)
+        cells += [(clean(name), aligned(of, least=4)) for name, of in zip(outputs, values, strict=True)]
         if halves is not None:
             chosen = halves.chosen[halves.at(size)] if size in halves.sizes else ()
-            cells.append([percent(halves.frequency(j, size)) if j in chosen else NOTHING for j in order])
+            often = [percent(halves.frequency(j, size)) if j in chosen else NOTHING for j in order]
+            cells.append(("Selected in halves", often))
+            text += f" Selected in halves: how many of {2 * halves.pairs} {halves.how} did."
     else:
         single = {row.place: row for row in coefficient_rows(curve, size)}
         shown = [single[j] for j in order]
-        kind_of = [row.kind for row in shown]
+        kinds = [row.kind for row in shown]
         if curve.units is not None:
             firsts = [int(curve.units.first[j]) if j >= 0 else -1 for j in order]
-            cells.append([unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts])
-        cells.append(aligned([row.coefficient for row in shown], least=4))
+            groups = [unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts]
+            cells.append(("Group", groups))
+        cells.append(("Coefficient", aligned([row.coefficient for row in shown], least=4)))
         if curve.standard_errors is not None:
-            cells.append(aligned([row.standard_error for row in shown], 3))
+            cells.append(("Standard error", aligned([row.standard_error for row in shown], 3)))
+            text += (
+                " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, "
+                "so coefficients tend to be too large and these errors too small."
+            )
         if halves is not None:
-            cells += [aligned([row.coef_5 for row in shown], 3), aligned([row.coef_95 for row in shown], 3)]
-            cells.append([percent(row.frequency) for row in shown])
-    cells.append([kinds[k] or f"{counts[j]:,} of {curve.n_folds:,}" for k, j in zip(kind_of, order, strict=True)])
-    return [list(row) for row in zip(*cells, strict=True)]
+            cells.append(("In halves: 5 %", aligned([row.coef_5 for row in shown], 3)))
+            cells.append(("95 %", aligned([row.coef_95 for row in shown], 3)))
+            cells.append(("Selected in halves", [percent(row.frequency) for row in shown]))
+            text += (
+                f" In halves: quantiles of the coefficient over those of {2 * halves.pairs} {halves.how} that selected "
+                "the column (where at least ten did), and how many did."
+            )
+    told = {"always": "always in", "intercept": NOTHING}
+    folds = [told.get(kind, f"{counts[j]:,} of {curve.n_folds:,}") for kind, j in zip(kinds, order, strict=True)]
+    heads, texts = zip(*cells, ("Selected in folds", folds), strict=True)
+    return FigureTable("", heads, list(zip(*texts, strict=True)), text)
 
 
 # Columns that could take the place of a chosen one --------------------------------------------------------------------
 
 
-def _stand_in_rows(curve: SizeCurve, size: int, columns: Sequence[int]) -> Rows:
+def _stand_in_rows(curve: SizeCurve, size: int) -> list[list[str]]:
     """Stand-ins of the chosen columns of a size, the strongest of each first; neighbours in a spectrum are one window.
 
     Of a window, the correlation nearest zero is shown, and how many folds selected any of it but not the chosen column.
     """
-    at, lines = curve.at(size), []
+    at, lines, columns = curve.at(size), [], _most_selected(curve, size)
     selected, support = curve.fold_supports[at], set(curve.supports[at].tolist())
     for chosen, label in zip(columns, column_labels(curve.names, columns, _LABEL), strict=True):
         correlations = curve.stand_ins.of(chosen)

@@ -208,26 +208,6 @@ def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats
     return FigureTable(summary, [head, *(str(k) for k in sizes)], rows, caption)
 
 
-def shrinkage_words(curve: SizeCurve) -> str:
-    """One sentence of the answer: how much the coefficients are shrunk; "" where there was nothing to choose."""
-    surface = curve.ridge_surface
-    if surface is None or surface.ridges.size < 2:
-        return ""
-    values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
-    if surface.ridge == 0:
-        others = ", ".join(f"{ridge:g}" for ridge in surface.ridges if ridge > 0)
-        return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
-    text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
-    if 0 in surface.ridges:
-        lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
-        if curve.loss.squared:
-            lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
-        plain, shrunken = (number(error, 3) for error in lowest)
-        error = "RMSE" if curve.loss.squared else "cv_error"
-        text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
-    return f"{text}."
-
-
 SIZE_CURVE = PageFigure(
     "size_curve",
     "How many columns",

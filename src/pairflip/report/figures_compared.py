@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.comparison.record import Comparison
-from pairflip.report.comparison_words import lowest_energies, title_of
+from pairflip.report.comparison_words import lowest_energies
 from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
     COLOURS,
@@ -22,7 +22,7 @@ from pairflip.report.style import (
     size_axis,
     tell,
 )
-from pairflip.text import number, plural, plus_minus
+from pairflip.text import clean, number, plural, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def energy_points(found: Comparison) -> list[MethodPoint]:
         rows = [(method.at(size), low) for size, low in zip(found.sizes, lowest, strict=True)]
         over = [row.energy / low - 1.0 for row, low in rows if row is not None and np.isfinite(row.energy) and low > 0]
         if over:
-            points.append(MethodPoint(title_of(method), method.name, method.seconds, 100.0 * float(np.mean(over))))
+            points.append(MethodPoint(clean(method.title), method.name, method.seconds, 100.0 * float(np.mean(over))))
     return points
 
 
@@ -80,7 +80,7 @@ def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
         ax.set_ylim(0.9 * low, 1.05 * top)
     styles = looks([method.name for method in methods])
     for method in methods:
-        style, title = styles[method.name], title_of(method)
+        style, title = styles[method.name], clean(method.title)
         error, spread = (np.array([getattr(r, of) for r in rows[method.name]]) for of in ("cv_error", "cv_error_se"))
         if not method.sized:
             across = {"color": style["color"], "linestyle": "-."}

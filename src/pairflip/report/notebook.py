@@ -16,7 +16,7 @@ from pairflip.report.answer import answer_of
 from pairflip.report.comparison_words import HEADS as METHOD_HEADS
 from pairflip.report.comparison_words import cautions, method_rows, sentence
 from pairflip.report.comparison_words import explanation as what_methods_show
-from pairflip.report.curve_tables import explanation, size_heads, size_rows
+from pairflip.report.curve_tables import size_table
 from pairflip.report.figures_by_column import chance_text, inclusion_shape, plot_inclusion
 from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.report.figures_compared import draw_compared_errors, plot_compared_errors
@@ -99,18 +99,18 @@ def _html(*parts: Markup) -> str:
 
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
-    answer, heads, bars = answer_of(curve), size_heads(curve), error_bars(curve)
+    answer, sizes, bars = answer_of(curve), size_table(curve), error_bars(curve)
     cautions = Markup("").join(tag("li", text) for text in answer.cautions)
     rows = [
-        [*row.cells, ", ".join(_names(curve.names, curve.supports[curve.at(row.size)].tolist()))]
-        for row in size_rows(curve)
+        [*row, ", ".join(_names(curve.names, curve.supports[curve.at(size)].tolist()))]
+        for row, size in zip(sizes.rows, np.sort(curve.sizes).tolist(), strict=True)
     ]
     return _html(
         tag("p", tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
         tag("ul", cautions) if cautions else Markup(""),
         _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, Room()).labels[0], 380.0),
-        _table([*heads, "Columns"], rows, {0, len(heads) - 1, len(heads)}),
-        _small(explanation(curve)),
+        _table([*sizes.heads, "Columns"], rows, {0, len(sizes.heads) - 1, len(sizes.heads)}),
+        _small(sizes.caption),
         *map(_note, curve.notes),
     )
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from pairflip.report.registry import FigureTable
-from pairflip.report.run_info import About, Pairs
+from pairflip.report.run_info import About, Pairs, flat
 from pairflip.report.save import write_whole
 from pairflip.report.vocabulary import Piece
 from pairflip.selection.after_selection import with_posterior
@@ -28,9 +28,11 @@ from pairflip.text import clean
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
-    from pairflip.report.curve_tables import SizeTable
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
+
+
+_LEFT_OUT = 200  # columns and rows left out of the table that are listed
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Section:
     """A section of the page; a table with a `summary` is closed at first."""
 
     title: str
-    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable | SizeTable]]  # tables by name
+    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable]]  # tables by name
     name: str = ""  # of the heading, for links
     follows: bool = False  # whether the heading ends with the size of the slider
     following: str = ""  # the text of each size that stands first
@@ -75,6 +77,20 @@ class Page:
     conditions: Sequence[str] = ()
     conditions_title: str = "What these numbers suppose"
     data: Mapping[str, Any] | None = None  # what the slider needs: sizes, the one shown, texts and tables of each
+
+
+def what_was_done(
+    about: About, facts: Pairs, settings: Mapping[str, Any], caption: str, note: str, notes: Sequence[str] = ()
+) -> Section:
+    """The last section: data, version, time and settings, what was left out, notes of the run."""
+    tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
+    if settings:
+        tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
+    pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in about.dropped]
+    dropped = [(clean(name), clean(why) if why else "") for name, why in pairs[:_LEFT_OUT]]
+    if len(pairs) > _LEFT_OUT:
+        dropped.append((f"and {len(pairs) - _LEFT_OUT:,} more", ""))
+    return Section("What was done", [tables], dropped=dropped, notes=notes, note=note)
 
 
 def write_report(
@@ -146,8 +162,10 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
             "select_size, posterior, sample, temper or compare returned."
         )
     style, script = page_text("style.css"), page_text("report.js")
-    scripts = "" if page.data is None else f"; script-src {_digest(script)}"
-    policy = f"default-src 'none'; style-src {_digest(style)}{scripts}; base-uri 'none'; form-action 'none'"
+    # The content security policy allows this style and this script, and nothing else.
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    scripts = "" if page.data is None else f"; script-src 'sha256-{digests[1]}'"
+    policy = f"default-src 'none'; style-src 'sha256-{digests[0]}'{scripts}; base-uri 'none'; form-action 'none'"
     # JSON inside a script element: nothing in it can end the element or start another.
     data = json.dumps(page.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
@@ -162,8 +180,3 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
 def page_text(name: str) -> str:
     """The template, the style sheet or the script, which stand beside this file."""
     return (files("pairflip.report") / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """How the content security policy names our own style and script; nothing else is allowed."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -39,7 +39,7 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
     """What is proved, or how much is known without a proof: pieces (text, is a name)."""
     if proof.subsets == 1 and proof.optimal:
         return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
-    perfect = _is_perfect(proof)
+    perfect = reaches(proof.energy, 0.0, proof.yy)  # only rounding is left of the energy
     if not (proof.optimal or perfect):
         return ((_unproved(proof, budget), False),)
     one, unit = proof.k == 1, proof.counted
@@ -82,11 +82,6 @@ def _unproved(proof: Proof, budget: float | None) -> str:
     return f"{began}: a better set could have an energy {lower} lower."
 
 
-def _is_perfect(proof: Proof) -> bool:
-    """Whether only rounding is left of the energy."""
-    return bool(reaches(proof.energy, 0.0, proof.yy))
-
-
 def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> list[Piece]:
     """Sets of columns in a sentence; of large ones, what they exchange for what."""
     pieces: list[Piece] = []
@@ -124,7 +119,7 @@ def seconds_text(seconds: float) -> str:
 def best_rows(proof: Proof, names: int | None = NAME_LENGTH, most: int | None = None) -> list[tuple[str, ...]]:
     """The best sets as texts, in the order of `HEADS`."""
     energies, excess = proof.energies[:most], proof.excess()[:most]
-    perfect = _is_perfect(proof)
+    perfect = reaches(proof.energy, 0.0, proof.yy)  # only rounding is left of the energy
     shown = [NOTHING if perfect and at >= proof.equals else worse(float(e)) for at, e in enumerate(excess)]
     shown[: proof.equals] = ["0 %"] * len(shown[: proof.equals])  # rounding does not decide between equals
     return list(
@@ -190,12 +185,6 @@ def proof_of(curve: SizeCurve, size: int) -> Proof | None:
     """The proof that the final fit of a size is the best, with the names of the curve; None if there is none."""
     proof = None if curve.proved is None or not size else curve.proved[curve.at(size)]
     return None if proof is None or not proof.optimal else replace(proof, names=curve.names)
-
-
-def curve_pieces(curve: SizeCurve, size: int) -> list[Piece]:
-    """A sentence of the answer: that the final fit of a size is proved to be the best; nothing if it is not."""
-    proof = proof_of(curve, size)
-    return [] if proof is None else [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
 
 
 def next_best(curve: SizeCurve, size: int) -> tuple[FigureTable, str] | None:

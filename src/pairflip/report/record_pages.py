@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,9 @@ from pairflip.report.figures_compared import (
     plot_energy_seconds,
 )
 from pairflip.report.numbers import InclusionBars, inclusion_bars
-from pairflip.report.page import Drawing, Page, Section
+from pairflip.report.page import Drawing, Page, Section, what_was_done
 from pairflip.report.registry import FigureTable
-from pairflip.report.run_info import About, Pairs, flat
+from pairflip.report.run_info import About, Pairs
 from pairflip.report.save import save_all
 from pairflip.report.style import figure_of, page_axes
 from pairflip.text import clean, number, plural
@@ -66,7 +67,7 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
     """The page of methods compared on the same folds."""
     sizes = f"sizes {comparison.sizes[0]}" + (f" to {comparison.sizes[-1]}" if len(comparison.sizes) > 1 else "")
     reference = compared.reference_title(comparison)
-    methods = [(compared.title_of(method), clean(method.about)) for method in comparison.methods]
+    methods = [(clean(method.title), clean(method.about)) for method in comparison.methods]
     facts = [
         ("Version", f"pairflip {comparison.version}"),
         ("Data", f"{comparison.n_rows:,} rows, {len(comparison.names):,} columns; hash {comparison.data_hash}"),
@@ -117,7 +118,7 @@ def posterior_page(posterior: Posterior, about: About) -> Page:
             f"{posterior.visited:,} {'models, all there are' if not posterior.sizes.size else 'moves between models'}",
         ),
     ]
-    done = _done(posterior, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {})
+    done = _done(posterior, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {}, _PRIOR)
     return Page(
         title="How probable it is that a column belongs in the model",
         version=pairflip.__version__,
@@ -131,7 +132,7 @@ def posterior_page(posterior: Posterior, about: About) -> Page:
             Section("The most probable models", [{"models": words.model_table(posterior)}]),
             Section("How many columns", [{"sizes": words.size_table(posterior)}]),
             Section("How the models were visited", [words.model_rates(posterior)]),
-            Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _PRIOR),
+            done,
         ],
     )
 
@@ -143,7 +144,7 @@ def samples_page(samples: Samples, about: About) -> Page:
     ladder = [{"temperatures": words.temperature_table(samples)}] if samples.betas.size > 1 else []
     columns, drawn_sets = plural(samples.k, "column"), plural(samples.energies[:, -1].size, "set")
     data = (known["rows"], known["columns"], known["data"])
-    done = _done(samples, about, data, [("Engine", samples.engine)], known)
+    done = _done(samples, about, data, [("Engine", samples.engine)], known, _FLIPS)
     return Page(
         title=f"Sets of {columns} at a finite temperature",
         version=pairflip.__version__,
@@ -156,15 +157,20 @@ def samples_page(samples: Samples, about: About) -> Page:
             _inclusion("How often each column is in the set", bars, words.inclusion_table(samples, bars)),
             Section("The sets that were drawn most often", [sets]),
             Section("How the walks went", [words.set_rates(samples), *ladder]),
-            Section("What was done", done, dropped=about.left_out(), note=_SHARED_NAMES + _FLIPS),
+            done,
         ],
     )
 
 
 def _done(
-    record: Posterior | Samples, about: About, data: tuple[int, int, str], facts: Pairs, settings: dict[str, Any]
-) -> list[Any]:
-    """What was done: a note of the run, facts, settings."""
+    record: Posterior | Samples,
+    about: About,
+    data: tuple[int, int, str],
+    facts: Pairs,
+    settings: dict[str, Any],
+    note: str,
+) -> Section:
+    """What was done, with the note of the run first."""
     rows, columns, data_hash = data
     facts = [
         ("Data", f"{plural(rows, 'row')}, {plural(columns, 'column')}"),
@@ -173,11 +179,9 @@ def _done(
         ("pairflip version", pairflip.__version__),
         ("Time", f"{number(record.seconds, 3)} s"),
     ]
-    tables = {"facts": FigureTable("", ["What", "Value"], about.facts(facts), "Data, version, time", 2)}
-    if settings:
-        caption = "All that the draws depend on, apart from the numbers of the chains"
-        tables["settings"] = FigureTable("Settings", ["Setting", "Value"], flat(settings), caption, 2)
-    return [f"Note: {clean(record.note)}.", tables] if record.note else [tables]
+    caption = "All that the draws depend on, apart from the numbers of the chains"
+    section = what_was_done(about, facts, settings, caption, _SHARED_NAMES + note)
+    return replace(section, parts=[f"Note: {clean(record.note)}.", *section.parts]) if record.note else section
 
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 Pairs = list[tuple[str, str]]
-_LEFT_OUT = 200
 _ENTRIES = 12  # of a nested setting
 
 
@@ -33,12 +32,6 @@ class About:
         first = [("Command", self.command)] if self.command else []
         more = [(str(key), _text(value)) for key, value in (self.extra or {}).items()]
         return [(clean(key), clean(value)) for key, value in (*first, *record_facts, *more)]
-
-    def left_out(self) -> Pairs:
-        """(what, why) of what was left out of the table."""
-        pairs = [(item, "") if isinstance(item, str) else (item[0], item[1]) for item in self.dropped]
-        shown = [(clean(what), clean(why) if why else "") for what, why in pairs[:_LEFT_OUT]]
-        return shown + ([(f"and {len(pairs) - _LEFT_OUT:,} more", "")] if len(pairs) > _LEFT_OUT else [])
 
 
 def facts(curve: SizeCurve) -> Pairs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,10 +33,10 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
         return []
     frequency = {j: halves.frequency(j, size) for j in halves.chosen[halves.at(size)].tolist()}
     chosen = sorted(frequency, key=lambda j: -frequency[j])
-    often = percent(float(halves.set_frequency[halves.at(size)]))
+    same_set = percent(float(halves.set_frequency[halves.at(size)]))
     unit = what_is_counted(curve)
     same = f"the same {unit} was" if size == 1 else f"the same {size} {unit}s were"
-    pieces: list[Piece] = [(f" In {2 * halves.pairs} {halves.how}, {same} selected in {often}", False)]
+    pieces: list[Piece] = [(f" In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}", False)]
     stable = [j for j in chosen if frequency[j] >= THRESHOLD - 1e-9]
     rest = chosen[len(stable) :]
     if size > 1:
@@ -52,7 +51,16 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
         else:
             pieces += joined([_with_frequency(curve, j, frequency[j]) for j in rest])
     pieces.append((".", False))
-    pieces += _passed_over(curve, halves, size, chosen)
+    # Columns that were selected in more half-samples than the chosen column with the fewest (the last one).
+    least, every = frequency[chosen[-1]], zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
+    others = sorted((-float(often), j) for j, often in every if j not in frequency and often > least + 1e-9)
+    if others:
+        items = [_with_frequency(curve, j, -often) for often, j in others[:_OTHERS]]
+        if len(others) > _OTHERS:
+            items.append([(f"{len(others) - _OTHERS} more", False)])
+        last = named(unit_labels(curve, chosen[-1:], NAME_LENGTH))
+        pieces.append((" Not chosen, but selected more often than ", False))
+        pieces += [*last, (": ", False), *joined(items), (".", False)]
     if stable:
         most = number(halves.bound(THRESHOLD, size).worst_case, 2)
         expected = f" Of {unit}s without effect, at most {most} would be expected to reach {percent(THRESHOLD)}"
@@ -62,21 +70,6 @@ def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
 
 def _with_frequency(curve: SizeCurve, unit: int, frequency: float) -> list[Piece]:
     return [*named(unit_labels(curve, [unit], NAME_LENGTH)), (f" in {percent(frequency)}", False)]
-
-
-def _passed_over(curve: SizeCurve, halves: Stability, size: int, chosen: Sequence[int]) -> list[Piece]:
-    """Columns that were selected in more half-samples than the chosen column with the fewest (the last one)."""
-    least = halves.frequency(chosen[-1], size)
-    every = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)].tolist(), strict=True)
-    others = sorted((-often, j) for j, often in every if j not in chosen and often > least + 1e-9)
-    if not others:
-        return []
-    items = [_with_frequency(curve, j, -often) for often, j in others[:_OTHERS]]
-    if len(others) > _OTHERS:
-        items.append([(f"{len(others) - _OTHERS} more", False)])
-    last = named(unit_labels(curve, chosen[-1:], NAME_LENGTH))
-    more_often: Piece = (" Not chosen, but selected more often than ", False)
-    return [more_often, *last, (": ", False), *joined(items), (".", False)]
 
 
 def null_words(curve: SizeCurve) -> str:

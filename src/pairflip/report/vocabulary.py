@@ -265,15 +265,10 @@ def what_is_counted(curve: SizeCurve) -> str:
     return "column" if curve.groups is None else "group"
 
 
-def counted(curve: SizeCurve, size: int) -> str:
-    """``3 columns``, or ``3 groups``."""
-    return plural(size, what_is_counted(curve))
-
-
 def size_text(curve: SizeCurve, size: int) -> str:
     """``3 columns``, or ``3 groups (7 columns)`` where a group of several columns is among them."""
     columns = plural(curve.supports[curve.at(size)].size, "column")
-    return columns if columns == plural(size, "column") else f"{counted(curve, size)} ({columns})"
+    return columns if columns == plural(size, "column") else f"{plural(size, what_is_counted(curve))} ({columns})"
 
 
 def units_of(curve: SizeCurve, size: int) -> list[int]:
