@@ -1,11 +1,10 @@
-"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits; or to scores alone."""
+"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from pairflip.search.portfolio import descended, first_best
 from pairflip.search.prove import Proof
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
-from pairflip.selection.curve import AnnealCurves, Proved, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
 from pairflip.selection.prediction import with_fold_fits, with_training_ranges
@@ -223,7 +222,7 @@ def _best_of_folds(results: Results, size: int) -> Supports:
 
 def _proved(
     grid: Grid, selection: Selection, final_fits: Sequence[Future[tuple[Fit, float]]]
-) -> tuple[list[tuple[Fit, float]], Proved | None]:
+) -> tuple[list[tuple[Fit, float]], tuple[Proof | None, ...] | None]:
     """Final fits of all sizes with their agreement, and proofs of them where they are cheap.
 
     A better support found by a proof takes the place of a fit. Sizes in ascending order: where one could not be ruled
@@ -242,7 +241,7 @@ def _proved(
             fit, agreement = problem.fit(problem.columns_of(proof.support)), 0.0  # no chain had found it
         fitted.append((fit, agreement))
         proofs.append(proof)
-    return fitted, Proved(tuple(proofs)) if sought else None
+    return fitted, tuple(proofs) if sought else None
 
 
 def _anneal_curves(results: Results) -> AnnealCurves:
@@ -279,30 +278,3 @@ def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
         others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
         others[u, size[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Of S sizes: `cv_error` (S,), `energies` (S,) of the final fits, and how these were annealed, as in a `SizeCurve`.
-
-    There is no size 0.
-    """
-
-    sizes: tuple[int, ...]
-    cv_error: Floats
-    energies: Floats
-    annealing: AnnealCurves
-
-
-@one_blas_thread()  # more would round differently
-def scores(results: Results, polish: bool) -> Scores:
-    """Held-out errors and final energies of all sizes, the numbers of `assemble` that do not need a curve."""
-    grid, problem = results.grid, results.grid.problem
-    errors = problem.loss.held_out(problem, grid.folds)
-    energies = np.array([_final_fit(results, polish, size)[0].energy for size in grid.sizes])
-    residuals = np.stack([_held_out(results, errors, size).residuals for size in grid.sizes])
-    weights = problem.sample_weight[grid.folds.row]
-    cv_error, _ = mean_and_error(errors.row_errors(residuals), weights, grid.folds.unit)
-    course = _anneal_curves(results)
-    annealing = AnnealCurves(betas=course.betas[1:], energy=course.energy[1:], acceptance=course.acceptance[1:])
-    return Scores(grid.sizes, cv_error, energies, annealing)

@@ -25,7 +25,7 @@ from pairflip.selection.curve import (
     Inclusion,
     NullCheck,
     OuterError,
-    Proved,
+    RidgeSurface,
     SizeCurve,
     StandardErrors,
     StandIns,
@@ -33,7 +33,6 @@ from pairflip.selection.curve import (
     TargetErrors,
     TrainingRange,
 )
-from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability
 from pairflip.supports import ABSENT
 
@@ -61,7 +60,7 @@ _SHAPES: dict[type, dict[str, str]] = {
         "S|F ?": "fold_supports",
         "S|?": "supports",
         "S|? q": "coefs",
-        "S|": "training_ranges",
+        "S|": "training_ranges proved",
         "?": "groups",
     },
     StandIns: {"U": "columns", "U T": "others correlation"},
@@ -72,7 +71,6 @@ _SHAPES: dict[type, dict[str, str]] = {
     ClassErrors: {"c": "shares", "S": "misclassified auc"},
     SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
     NullCheck: {"n": "r2 set_frequency overlap highest"},
-    Proved: {"S|": "proofs"},
     Proof: {"k": "support", "n k": "supports", "n": "energies", "L": "within counts"},
     OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
     RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
@@ -100,9 +98,10 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": _KIND, "schema": SCHEMA, "best_size": curve.best_size}
     record |= {"one_se_size": curve.one_se_size, **_plain(curve)}
     record[_SPARSE] = [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in curve.selection_counts]
-    for proof in record["proved"]["proofs"] if curve.proved is not None else ():
-        if proof is not None:
+    if curve.proved is not None:
+        for proof in filter(None, record["proved"]):
             del proof["names"]  # those of the curve
+        record["proved"] = {"proofs": record["proved"]}
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
         record["ridge_surface"]["predictions"] = None
@@ -135,8 +134,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             row[column] = count
     record = {**record, _SPARSE: counts}
     if record.get("proved") is not None:
-        proofs = [None if proof is None else {**proof, "names": names} for proof in record["proved"]["proofs"]]
-        record["proved"] = {"proofs": proofs}
+        proofs = record["proved"]["proofs"]
+        record["proved"] = [None if proof is None else {**proof, "names": names} for proof in proofs]
     outputs = labels if record.get("targets") is None else record["targets"]["names"]
     lengths = {
         "S": len(record["sizes"]),
@@ -308,9 +307,8 @@ def _check_other_parts(curve: SizeCurve) -> None:
         _check_range(outer.rows, 0, curve.n_rows - 1, "outer rows")
         _check_range(outer.fold, 0, len(outer.supports) - 1, "outer fold")
         _check_columns(outer.supports, n, "outer supports")
-    for proof in () if curve.proved is None else curve.proved.proofs:
-        if proof is not None:
-            _check_columns([proof.support, *proof.supports], n, "proved")
+    for proof in filter(None, curve.proved or ()):
+        _check_columns([proof.support, *proof.supports], n, "proved")
     if stability is not None:
         _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
         _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")

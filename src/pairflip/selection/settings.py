@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pairflip.losses.squares import check_shrinkage
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.effort import FOLD_EFFORTS, Method, as_descent, as_method, check_chains, no_more_than
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import parse_cv
-from pairflip.selection.shrinkage import as_ridges, ridges_for
 from pairflip.text import label_text, plural
 
 
@@ -106,7 +106,7 @@ class Selection:
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
             "prove": bool(self.prove),
-            "ridge": as_ridges(self.ridge),
+            "ridge": _checked_ridges(self.ridge),
         }
         if checked["outer"] == 1:
             raise ValueError("outer (--outer) is 1; expected 0 (none) or at least 2 folds, for instance 5.")
@@ -152,6 +152,12 @@ class Selection:
 
 DEFAULT_STABILITY = 50
 """Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
+GRID = (0.0, 0.1, 1.0)
+"""What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
+LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
+"""The same for classes and counts, and their default. Without a penalty, training rows that are separated completely
+give held-out probabilities of 0 and 1, and a few rows decide about everything (docs/decisions/031)."""
+_EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
 _LARGEST_COUNT = 10_000
 _DEFAULT_LARGEST = 10
 
@@ -180,7 +186,12 @@ def as_selection(
         if unknown:
             raise TypeError(f"{unknown[0]!r} is not a setting of a selection; expected one of {', '.join(known)}.")
         selection = Selection(sizes, **settings)
-    return selection if problem is None else replace(selection, ridge=ridges_for(problem, selection.ridge))
+    if problem is None:
+        return selection
+    squared = problem.loss.squared
+    if selection.ridge == "auto" or (selection.ridge is None and not squared and not problem.ridge_given):
+        return replace(selection, ridge=GRID if squared else LIKELIHOOD_GRID)
+    return selection
 
 
 def _listed(sizes: Any) -> tuple[Any, ...] | None:
@@ -195,6 +206,22 @@ def _listed(sizes: Any) -> tuple[Any, ...] | None:
     if not given:
         raise ValueError("sizes is empty; expected at least one number of columns, for instance range(1, 11).")
     return given
+
+
+def _checked_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"] | None:
+    """Relative ridge terms to choose from, sorted, each once; "auto" and None as they are."""
+    if ridge is None or (isinstance(ridge, str) and ridge == "auto"):
+        return None if ridge is None else "auto"
+    if isinstance(ridge, (int, float, np.number)):
+        raise TypeError(
+            f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is a setting of SubsetProblem."
+        )
+    if isinstance(ridge, str) or not isinstance(ridge, Iterable):
+        raise ValueError(f"ridge is {ridge!r}; {_EXPECTED}.")
+    given = sorted({check_shrinkage(value) for value in ridge})
+    if not given:
+        raise ValueError(f"ridge is empty; {_EXPECTED}.")
+    return tuple(given)
 
 
 # What a table allows --------------------------------------------------------------------------------------------------
