@@ -26,7 +26,7 @@ from pairflip.selection.criteria import FinalFits, class_errors, information_cri
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
-from pairflip.selection.prediction import with_fold_fits, with_training_ranges
+from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
@@ -155,7 +155,7 @@ def assemble(
         if problem.target_names and isinstance(errors, HeldOutErrors) else None,
         groups=None if units is None else dict(units.groups),
     )  # fmt: skip
-    curve = with_training_ranges(with_fold_fits(curve, errors), problem)
+    curve = with_predictors(curve, problem, errors)
     if problem.classes is not None:
         facts["separated_folds"] = separated_folds(curve, problem, folds)
     return curve
@@ -230,7 +230,7 @@ def _proved(
     """
     problem, n = grid.problem, grid.problem.form.n_columns
     sought = selection.prove and selection.polish and problem.has_proofs
-    seconds = proof_seconds(None if selection.anneals else selection.effort)
+    seconds = proof_seconds(None if selection.method == "anneal" else selection.effort)
     fitted, proofs = [(problem.fit([]), 1.0)], list[Proof | None]([None])  # size 0
     hopeless = not sought
     for size, future in zip(grid.sizes, final_fits, strict=True):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
+from pairflip.search.datatree import as_tree
 from pairflip.search.prove import Proof
 from pairflip.selection.curve import (
     AnnealCurves,
@@ -125,7 +126,6 @@ def _plain(value: Any) -> Any:
 
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made; a record of which parts do not fit is refused."""
-    _check_kind(record)
     record = _upgraded(record)
     names, labels = record["names"], (record.get("classes") or {}).get("labels", ())
     counts = np.zeros((len(record[_SPARSE]), len(names)), dtype=np.int64)
@@ -384,10 +384,6 @@ def _check_kind(record: Any) -> None:
 
 def to_datatree(curve: SizeCurve) -> xr.DataTree:
     """Groups ``size_curve`` (size, column), ``held_out`` (size, prediction), ``annealing`` (size, chain, draw)."""
-    try:
-        import xarray as xr
-    except ImportError:
-        raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
     if curve.outputs is not None:
         raise ValueError("to_datatree is for one target, and this result has several; use to_pandas, or save.")
     by_size = ("cv_error", "cv_error_se", "energy_per_row", "unchanged", "agreement", "intercepts", "energies")
@@ -396,34 +392,32 @@ def to_datatree(curve: SizeCurve) -> xr.DataTree:
     for s, (support, values) in enumerate(zip(curve.supports, curve.coefs, strict=True)):
         mask[s, support] = True
         coef[s, support] = values
-    curves = xr.Dataset(
+    by_column = {"selection_counts": curve.selection_counts, "mask": mask, "coef": coef}
+    size_curve = {
+        **{name: ("size", getattr(curve, name)) for name in by_size},
+        **{name: ("size", values) for name, values in curve.criteria.items()},
+        **{name: (("size", "column"), values) for name, values in by_column.items()},
+        "chain_cv_error": (("size", "chain"), curve.chain_cv_error),
+    }
+    held_out = {
+        "prediction": (("size", "place"), curve.predictions),
+        "observed": ("place", curve.observed),
+        "row": ("place", curve.held_out_rows),
+        "fold": ("place", curve.held_out_fold),
+        "weight": ("place", curve.weights),
+    }
+    annealing = {
+        "beta": (("size", "draw"), curve.annealing.betas),
+        "energy": (("size", "chain", "draw"), curve.annealing.energy),
+        "acceptance_rate": (("size", "chain", "draw"), curve.annealing.acceptance),
+    }
+    coords: dict[str, Any] = {"size": curve.sizes}
+    names = np.array(curve.names, dtype=object).astype(str)
+    about = {"best_size": curve.best_size, "one_se_size": curve.one_se_size, "data_hash": curve.data_hash}
+    return as_tree(
         {
-            **{name: ("size", getattr(curve, name)) for name in by_size},
-            **{name: ("size", values) for name, values in curve.criteria.items()},
-            "selection_counts": (("size", "column"), curve.selection_counts),
-            "mask": (("size", "column"), mask),
-            "coef": (("size", "column"), coef),
-            "chain_cv_error": (("size", "chain"), curve.chain_cv_error),
-        },
-        coords={"size": curve.sizes, "column": np.array(curve.names, dtype=object).astype(str)},
-        attrs={"best_size": curve.best_size, "one_se_size": curve.one_se_size, "data_hash": curve.data_hash},
+            "size_curve": {"data_vars": size_curve, "coords": {**coords, "column": names}, "attrs": about},
+            "held_out": {"data_vars": held_out, "coords": coords},
+            "annealing": {"data_vars": annealing, "coords": coords},
+        }
     )
-    held_out = xr.Dataset(
-        {
-            "prediction": (("size", "place"), curve.predictions),
-            "observed": ("place", curve.observed),
-            "row": ("place", curve.held_out_rows),
-            "fold": ("place", curve.held_out_fold),
-            "weight": ("place", curve.weights),
-        },
-        coords={"size": curve.sizes},
-    )
-    annealing = xr.Dataset(
-        {
-            "beta": (("size", "draw"), curve.annealing.betas),
-            "energy": (("size", "chain", "draw"), curve.annealing.energy),
-            "acceptance_rate": (("size", "chain", "draw"), curve.annealing.acceptance),
-        },
-        coords={"size": curve.sizes},
-    )
-    return xr.DataTree.from_dict({"size_curve": curves, "held_out": held_out, "annealing": annealing})

@@ -147,6 +147,36 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
     return np.asarray(used[used != ABSENT])
 
 
+def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJudge) -> SizeCurve:
+    """The curve with what its folds predict with, and the range of its training rows.
+
+    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
+    """
+    sizes = _saved_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
+    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
+    columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
+    with_range = _saved_sizes(curve, sum(each.size**2 for each in columns.values()))
+    return replace(
+        curve,
+        fold_fits=FoldFits(
+            sizes=np.array(sizes, dtype=np.int64),
+            coefs=tuple(fit.coefs for fit in fits),
+            always_coefs=tuple(fit.always_coefs for fit in fits),
+            intercepts=np.stack([fit.intercepts for fit in fits]),
+        ),
+        training_ranges=tuple(
+            training_range(problem, each) if size in with_range and each.size**2 <= KEPT_NUMBERS else None
+            for size, each in columns.items()
+        ),
+    )
+
+
+def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
+    """Sizes of which a curve keeps what predictions need: all or, of too many numbers, those an answer may name."""
+    named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)} if numbers > KEPT_NUMBERS else curve.sizes
+    return [size for size in curve.sizes.tolist() if size in named]
+
+
 def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
@@ -159,39 +189,6 @@ def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> Traini
     leverage = of_constant + np.sum((Z @ factor) ** 2, axis=1)
     beside = leverage / np.maximum(1.0 - w * leverage, _LEAST_REST)
     return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)
-
-
-def _kept_sizes(curve: SizeCurve, numbers: int) -> list[int]:
-    """Sizes of which a curve keeps what predictions need: all or, of too many numbers, those an answer may name."""
-    named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)} if numbers > KEPT_NUMBERS else curve.sizes
-    return [size for size in curve.sizes.tolist() if size in named]
-
-
-def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
-    """The curve with what its folds predict with.
-
-    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
-    """
-    sizes = _kept_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
-    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
-    fold_fits = FoldFits(
-        sizes=np.array(sizes, dtype=np.int64),
-        coefs=tuple(fit.coefs for fit in fits),
-        always_coefs=tuple(fit.always_coefs for fit in fits),
-        intercepts=np.stack([fit.intercepts for fit in fits]),
-    )
-    return replace(curve, fold_fits=fold_fits)
-
-
-def with_training_ranges(curve: SizeCurve, problem: SubsetProblem) -> SizeCurve:
-    """The curve with the range of its training rows at each size."""
-    columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
-    kept_sizes = _kept_sizes(curve, sum(each.size**2 for each in columns.values()))
-    ranges = [
-        training_range(problem, each) if size in kept_sizes and each.size**2 <= KEPT_NUMBERS else None
-        for size, each in columns.items()
-    ]
-    return replace(curve, training_ranges=tuple(ranges))
 
 
 def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:

@@ -99,14 +99,14 @@ class Selection:
             "null": check_count("null (--null)", self.null),
             "outer": check_count("outer (--outer)", self.outer),
             "method": method,
-            "sizes": _listed(self.sizes),
+            "sizes": None if self.sizes is None else _listed(self.sizes),
             "cv": tuple(cv) if given_splits else cv,
             "schedule": as_schedule(self.schedule),
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
             "prove": bool(self.prove),
-            "ridge": _checked_ridges(self.ridge),
+            "ridge": None if self.ridge is None else _checked_ridges(self.ridge),
         }
         if checked["outer"] == 1:
             raise ValueError("outer (--outer) is 1; expected 0 (none) or at least 2 folds, for instance 5.")
@@ -117,11 +117,6 @@ class Selection:
     def ridges(self) -> tuple[float, ...]:
         """Relative ridge terms to choose from; () where none is chosen, or "auto" is not resolved for a problem yet."""
         return self.ridge if isinstance(self.ridge, tuple) else ()
-
-    @property
-    def anneals(self) -> bool:
-        """Whether chains anneal; else they follow paths, descend and are kicked."""
-        return self.method == "anneal"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by name, for files and for display."""
@@ -194,10 +189,8 @@ def as_selection(
     return selection
 
 
-def _listed(sizes: Any) -> tuple[Any, ...] | None:
+def _listed(sizes: Any) -> tuple[Any, ...]:
     """Sizes as they were given, without 0, which is always there; what a table allows is checked with the table."""
-    if sizes is None:
-        return None
     if isinstance(sizes, (int, np.integer)):
         raise TypeError(f"sizes is {sizes}; expected several sizes, for instance range(1, {sizes + 1}) or [{sizes}].")
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
@@ -208,10 +201,10 @@ def _listed(sizes: Any) -> tuple[Any, ...] | None:
     return given
 
 
-def _checked_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"] | None:
-    """Relative ridge terms to choose from, sorted, each once; "auto" and None as they are."""
-    if ridge is None or (isinstance(ridge, str) and ridge == "auto"):
-        return None if ridge is None else "auto"
+def _checked_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"]:
+    """Relative ridge terms to choose from, sorted, each once; "auto" as it is."""
+    if isinstance(ridge, str) and ridge == "auto":
+        return "auto"
     if isinstance(ridge, (int, float, np.number)):
         raise TypeError(
             f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is a setting of SubsetProblem."

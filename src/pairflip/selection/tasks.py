@@ -128,12 +128,12 @@ def _decide(
 
     The effort of a half-sample does not depend on how many there are; that of a fold does.
     """
-    form, effort = problem.form, selection.effort
+    form, effort, anneals = problem.form, selection.effort, selection.method == "anneal"
     notes: tuple[str, ...] = ()
-    if not (selection.anneals or get_engine(engine).searches):
+    if not (anneals or get_engine(engine).searches):
         engine, notes = "numba", (ON_THE_CPU,)
     in_fold = FOLD_EFFORTS[effort] if halves else effort_in_folds(effort, len(folds))
-    schedule = as_schedule(selection.schedule) if selection.anneals else None
+    schedule = as_schedule(selection.schedule) if anneals else None
     written = selection.to_dict()
     if schedule is None:
         del written["schedule"]
