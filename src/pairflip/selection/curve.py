@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from pairflip.selection.chosen_error import ChosenError
     from pairflip.selection.prediction import Prediction
+    from pairflip.selection.verdict import ChosenError
 
 Ints = NDArray[np.int64]
 
@@ -471,7 +471,7 @@ class SizeCurve:
     @cached_property
     def corrected(self) -> ChosenError | None:
         """The same whether anything predicts or not; None if there are too few independent rows to say."""
-        from pairflip.selection.chosen_error import chosen_error
+        from pairflip.selection.verdict import chosen_error
 
         return chosen_error(self)
 

@@ -1,8 +1,7 @@
-r"""What is plain to see in a table and makes cross validation too optimistic, or its error that of a single row.
+"""What is plain to see in a table and makes cross validation too optimistic, or its error that of a single row.
 
-Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
-before in a time series, a duplicated line of a file), it answers a different question than how well new rows are
-predicted. Where a column is a copy of the target, there was nothing to predict.
+Where a row has a near copy among the others (the day before in a time series, a duplicated line of a file), cross
+validation does not say how well new rows are predicted; where a column is a copy of the target, nothing was predicted.
 """
 
 from __future__ import annotations

@@ -6,13 +6,8 @@ predicts the new row x. With coverage c and n rows the interval goes from
 .. math:: -q\{-\hat\mu_{-i}(x) + R_i\} \quad\text{to}\quad q\{\hat\mu_{-i}(x) + R_i\},
 
 where q is the smallest value that at least c (n + 1) of the n rows do not exceed (Barber, Candes, Ramdas & Tibshirani,
-*Predictive inference with the jackknife+*, 2021). Each row counts once: where it was predicted several times (repeated
-folds), its values share its weight. Rows count by their sample weight, as in cv_error, and the new row has the mean
-weight. What holds, and how often it was true: docs/predicting.md.
-
-Rows that are unlike the training rows are named by their leverage :math:`h = x^T (X_S^T W X_S)^{-1} x` (chosen and
-forced columns and the constant). For a new row it is comparable with that of a training row i *beside the others*,
-:math:`h_i / (1 - w_i h_i)`; a row is outside where it is more than `OUTSIDE` times the largest of these.
+2021; docs/predicting.md). A new row is unlike the training rows where its leverage :math:`h = x^T (X_S^T W X_S)^{-1} x`
+is more than `OUTSIDE` times the largest :math:`h_i / (1 - w_i h_i)` of a training row beside the others.
 """
 
 from __future__ import annotations

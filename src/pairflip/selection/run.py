@@ -16,12 +16,11 @@ from pairflip.engines import Engine
 from pairflip.jobs import check_jobs, workers
 from pairflip.journal_file import Folder
 from pairflip.problem import SubsetProblem
-from pairflip.selection.after_selection import seconds_after_grid, with_checks
+from pairflip.selection.after_selection import outer_error, outer_folds, seconds_after_grid, with_checks
 from pairflip.selection.assemble import assemble
 from pairflip.selection.curve import RidgeSurface, SizeCurve
 from pairflip.selection.executors import Searched, search_grids
 from pairflip.selection.journal import identity
-from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, followed_by
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.tasks import Grid, plan_work
@@ -202,13 +201,10 @@ def _plan(
     groups: ArrayLike | None,
 ) -> tuple[Selection, list[Grid]]:
     """The selection as one value, and its searches: a grid for each ridge to choose from, or one."""
-    given, known = (
-        settings if isinstance(sizes, Selection) else {"cv": cv, **settings},
-        isinstance(problem, SubsetProblem),
-    )
-    selection = as_selection(sizes, given, problem if known else None)
-    ridges = selection.ridges if known else ()
-    problems = [problem.with_shrinkage(ridge) for ridge in ridges] or [problem]
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings}, problem)
+    problems = [problem.with_shrinkage(ridge) for ridge in selection.ridges] or [problem]
     return selection, [plan_work(each, selection, engine, groups) for each in problems]
 
 

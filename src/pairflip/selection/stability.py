@@ -1,24 +1,4 @@
-r"""Stability by half-samples: which columns are selected again when only half of the rows are seen.
-
-Folds have most rows in common, so that they repeat each other's mistakes. The two halves of a pair have no row in
-common: what both select, they found independently of each other. See docs/stability.md.
-
-*Bounds on the number of columns without effect that pass a threshold.* q columns are selected in each of 2B
-half-samples of p candidates, and a column passes if it was selected in at least a fraction :math:`\tau` of them. Let V
-be the number of columns that pass although their probability to be selected in a half-sample is at most
-:math:`\theta = q/p`, that of a column drawn blindly.
-
-Meinshausen & Buhlmann (JRSS B 72, 2010, theorem 1), without an assumption on distributions:
-
-.. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p} .
-
-Shah & Samworth (JRSS B 75, 2013, eq. 8), for complementary pairs, if the frequencies of such columns are r-concave:
-
-.. math:: E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} ,
-
-with D(mean, t, n, r) the largest probability :math:`P(X \ge t)` of an r-concave X on {0, 1/n, ..., 1} of that mean or
-a lower one.
-"""
+"""Which columns are selected again in half-samples, and bounds on how many of them are without effect."""
 
 from __future__ import annotations
 
@@ -182,7 +162,16 @@ class Stability:
 
 
 def false_bound(q: int, p: int, pairs: int, threshold: float) -> FalseBound:
-    """Both bounds on the expected number of columns without effect that pass; never more than p."""
+    r"""Both bounds on the expected number of columns without effect that pass; never more than p.
+
+    q columns are selected in each of 2B half-samples of p candidates, and a column passes if it was selected in at
+    least a fraction :math:`\tau` of them. V is the number of columns that pass although their probability to be
+    selected in a half-sample is at most :math:`\theta = q/p`, that of a column drawn blindly. Meinshausen & Buhlmann
+    (JRSS B 72, 2010, theorem 1), and Shah & Samworth (JRSS B 75, 2013, eq. 8) for r-concave frequencies:
+
+    .. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p}, \qquad
+        E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} .
+    """
     if not 0.5 < threshold <= 1.0:
         raise ValueError(f"threshold is {threshold}; expected a fraction above 0.5 and up to 1, for instance 0.8.")
     blind = q / p

@@ -1,9 +1,7 @@
 """Complementary pairs of random half-samples, and the search that each of them gets.
 
-A half-sample is a fold whose left-out rows are all that are not in it, so that searches, journal and workers are those
-of folds, with random numbers of their own. Pair b depends on (seed, b) and the rows alone: a run with more pairs begins
-with the same ones. Each size is searched on its own (paths run to that size), so that it does not depend on others.
-The effort is that of folds: a search that misses the best columns of a half looks like instability.
+A half-sample is a fold whose left-out rows are all that are not in it, with random numbers of its own. Pair b depends
+on (seed, b) and the rows alone, and each size is searched on its own: more pairs or sizes change nothing of the others.
 """
 
 from __future__ import annotations
