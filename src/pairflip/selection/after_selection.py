@@ -49,7 +49,7 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
         seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
     halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
     if halves:
-        how: dict[str, Any] = {"seed": 0, "engine": grid.search.engine, "effort": selection.effort, "final": False}
+        how: dict[str, Any] = {"seed": 0, "engine": grid.engine, "effort": selection.effort, "final": False}
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
             half = plan_halves(problem, k, grid.folds, **how)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
@@ -72,7 +72,7 @@ def with_checks(
     # A journal that was removed during the run is not made again.
     folder = None if journal is None or not (Path(journal) / MANIFEST).exists() else Path(journal)
     pairs = selection.stability or _PAIRS  # the same for shuffled targets: the highest frequency depends on it
-    how: dict[str, Any] = {"seed": selection.seed, "engine": grid.search.engine, "effort": selection.effort}
+    how: dict[str, Any] = {"seed": selection.seed, "engine": grid.engine, "effort": selection.effort}
     how |= {"n_jobs": n_jobs, "progress": progress}
     stability: Stability | None = None
     null: NullCheck | None = None

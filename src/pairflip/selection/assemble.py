@@ -199,7 +199,7 @@ def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
         energy = form.energy(form.positions(other))
         supports, energies = np.vstack([supports, other]), np.append(energies, energy)
     best = supports[first_best(energies, form.yy)]
-    if polish and results.grid.search.schedule is not None and problem.has_proofs:
+    if polish and results.grid.schedule is not None and problem.has_proofs:
         best = form.candidates[descended(form, form.positions(best))]
     fit = problem.fit(problem.columns_of(best))
     return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
@@ -209,7 +209,7 @@ def _best_of_folds(results: Results, size: int) -> Supports:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     problem, form = results.grid.problem, results.grid.problem.form
     different, _, _, times = distinct_supports(results.of(size)[0].reshape(-1, size))
-    most = _FOLDS_TRIED if results.grid.search.schedule is None else _FOLDS_TRIED_ANNEALED
+    most = _FOLDS_TRIED if results.grid.schedule is None else _FOLDS_TRIED_ANNEALED
     pool = different[np.argsort(-times, kind="stable")[:most]]
     if len(pool) == 1:
         return np.asarray(pool[0])
@@ -246,7 +246,7 @@ def _proved(
 
 def _anneal_curves(results: Results) -> AnnealCurves:
     """The course of the final annealings, for the chains of which it was kept; nothing was annealed at size 0."""
-    grid, schedule = results.grid, results.grid.search.schedule
+    grid, schedule = results.grid, results.grid.schedule
     chains = max((chain + 1 for _, chain in results.steps), default=0)
     n_steps = 0 if schedule is None else len(schedule)
     betas = np.full((1 + len(grid.sizes), n_steps), np.nan)

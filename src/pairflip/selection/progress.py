@@ -87,7 +87,7 @@ class SelectionProgress:
                 _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
             following = _following.get()
             # The cost model knows the compiled engine on CPUs.
-            device = self._n_jobs == 0 or self._grid.search.engine not in ("auto", "numba")
+            device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
             if self._tasks and not device and following is not None:
                 threads, chains = workers(self._n_jobs), Counter[int]()
                 for task in self._tasks:
@@ -128,7 +128,7 @@ class SelectionProgress:
     def tick(self, flips: int) -> None:
         """Count flips of chains that are under way (a device reports its work before any chain is judged)."""
         if self._kind != "none":
-            schedule = self._grid.search.schedule
+            schedule = self._grid.schedule
             assert schedule is not None
             self._walked += flips / int(schedule.flips(self._grid.problem.form.n_columns).sum())
             self._refresh()

@@ -11,7 +11,7 @@ import numpy as np
 from pairflip.losses.squares import check_shrinkage
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.effort import FOLD_EFFORTS, Method, as_descent, as_method, check_chains, no_more_than
+from pairflip.search.effort import FOLD_EFFORTS, Method, as_method, check_chains, no_more_than
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import parse_cv
 from pairflip.text import label_text, plural
@@ -253,16 +253,6 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
             f"from{forced}; expected sizes up to {fitting}."
         )
     return tuple(sorted({int(size) for size in sizes}))
-
-
-def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection by descents, for an energy that there is no annealing for."""
-    if selection.null and not problem.loss.squared:
-        raise ValueError(
-            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
-            "for squared error (the p-value in the answer is there for all)."
-        )
-    return replace(selection, method=as_descent(problem, selection.method))
 
 
 def model_settings(problem: SubsetProblem) -> dict[str, Any]:
