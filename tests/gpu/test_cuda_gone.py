@@ -18,8 +18,7 @@ from pairflip.engines import Refused, get_engine
 from pairflip.engines.cuda import why_unavailable
 from pairflip.search.exhaustive import Lowest
 from pairflip.selection import device as device_module
-from pairflip.selection import score_many
-from pairflip.selection.settings import Selection
+from pairflip.selection import select_many
 
 __all__ = ["device"]
 
@@ -61,14 +60,14 @@ def test_annealed_folds(device, problem, monkeypatch, cv):
         np.testing.assert_allclose(curve.annealing.energy, expected.annealing.energy, rtol=1e-10)
 
 
-def test_scores_of_many_problems(device, problem, monkeypatch):
+def test_many_problems(device, problem, monkeypatch):
     monkeypatch.setattr(device_module, "_BATCH_NS", 1e5)
-    selection = Selection(sizes=(2, 4), schedule=SHORT, chains=1, polish=False)
-    pairs = [(problem, selection)] * 3
-    expected = dict(score_many(pairs, engine="numba"))
-    for found in gone_at_many_moments(device, lambda: dict(score_many(pairs, engine="cuda", n_jobs=2))):
-        for index, scores in found.items():
-            np.testing.assert_allclose(scores.cv_error, expected[index].cv_error, rtol=1e-12)
+    asked = dict(sizes=(2, 4), schedule=SHORT, chains=1, polish=False)
+    problems = [problem] * 3
+    expected = dict(select_many(problems, **asked, engine="numba"))
+    for found in gone_at_many_moments(device, lambda: dict(select_many(problems, **asked, engine="cuda", n_jobs=2))):
+        for index, curve in found.items():
+            np.testing.assert_allclose(curve.cv_error, expected[index].cv_error, rtol=1e-12)
 
 
 def unless_refused(ask):

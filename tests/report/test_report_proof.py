@@ -26,7 +26,6 @@ from pairflip.report.proof_words import (
     worse,
 )
 from pairflip.search.prove import Proof
-from pairflip.selection.curve import Proved
 
 
 def made(supports, energies, *, optimal=True, names=None, candidates=276, **changes):
@@ -238,7 +237,7 @@ def proved_curve(names=None):
     within = {"within": np.array([0.05]), "counts": np.array([3])}
     proof = made([best, *others], energies, candidates=n, names=["other names"] * n, **within)
     proofs = tuple(proof if size == 4 else None for size in curve.sizes.tolist())
-    object.__setattr__(curve, "proved", Proved(proofs))
+    object.__setattr__(curve, "proved", proofs)
     return curve
 
 
@@ -255,8 +254,8 @@ def test_the_answer_says_that_the_recommended_columns_are_proved():
 
 def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
     curve = proved_curve()
-    unproved = tuple(None if p is None else dataclasses.replace(p, optimal=False) for p in curve.proved.proofs)
-    object.__setattr__(curve, "proved", Proved(unproved))
+    unproved = tuple(None if p is None else dataclasses.replace(p, optimal=False) for p in curve.proved)
+    object.__setattr__(curve, "proved", unproved)
     for each in (curve, make_curve()):
         assert "roved" not in answer_of(each).text
         assert next_best(each, 4) is None

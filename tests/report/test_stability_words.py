@@ -16,7 +16,7 @@ from pairflip.report.page import render
 from pairflip.report.registry import figures_of
 from pairflip.report.stability_words import null_words, stability_record, stability_words
 from pairflip.selection import settings
-from pairflip.selection.permutation import shuffled
+from pairflip.selection.after_selection import shuffled
 from pairflip.selection.verdict import size_to_show
 
 

@@ -8,9 +8,8 @@ from scipy.stats import skew
 
 from pairflip import Selection, SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
-from pairflip.selection.chosen_error import DRAWS, FEWEST, UPWARD, WIDER, chosen_error
 from pairflip.selection.run import select_many
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.verdict import DRAWS, FEWEST, UPWARD, WIDER, chosen_error, recommended_size
 
 ROWS = 40
 

@@ -13,9 +13,8 @@ from _curves_equal import assert_same_curve
 from _ruled import keeps
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.selection import JournalError
+from pairflip.selection.after_selection import rebuilt, shuffled
 from pairflip.selection.curve_file import curve_to_json
-from pairflip.selection.outer import rebuilt
-from pairflip.selection.permutation import shuffled
 
 SIGNS = np.array([1, 1, -1, 0, -1, 1, 1, 0, 1, 1, 1])
 GROUPS = {"groups": {"a": [0, 1], "b": [4, 5, 6], "c": [8, 9]}}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from _curves_equal import assert_same_curve
-from pairflip import Schedule, Selection, SubsetProblem, datasets, select_size
+from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.search.best_subset import ON_THE_CPU, best_subset
-from pairflip.selection import device, score_many, select_many
+from pairflip.selection import device, select_many
 
 SHORT = Schedule.geometric(1.0, 1e3, steps=5, sweeps=2, unit="greedy")
 
@@ -97,22 +97,6 @@ def test_several_problems_share_launches_and_each_gets_its_own_curve(tables, mon
         for other in (together[i], in_parts[i]):
             assert np.array_equal(curve.predictions, other.predictions)
             assert np.array_equal(curve.annealing.energy, other.annealing.energy, equal_nan=True)
-
-
-@pytest.mark.parametrize("engine", ["numba", "batches"])
-def test_scores_are_those_of_the_curves(tables, engine):
-    """Of problems that are asked different things."""
-    problems = [SubsetProblem(t.X, t.y, center=c) for t, c in zip(tables, (None, "fold", "global"), strict=True)]
-    how = dict(schedule=SHORT, chains=2, polish=False)
-    asked = [Selection(sizes=(2, 3), seed=1, **how), Selection(sizes=(1, 4), **how), Selection(sizes=(3,), cv=4, **how)]
-    walker = Batches() if engine == "batches" else engine
-    found = dict(score_many(list(zip(problems, asked, strict=True)), engine=walker))
-    for index, (problem, selection) in enumerate(zip(problems, asked, strict=True)):
-        curve, scores = select_size(problem, selection, engine="numba"), found[index]
-        assert scores.sizes == tuple(curve.sizes[1:].tolist())
-        np.testing.assert_allclose(scores.cv_error, curve.cv_error[1:], rtol=1e-12)  # not by a QR of each fold
-        assert scores.energies.tobytes() == curve.energies[1:].tobytes()
-        assert scores.annealing.energy.tobytes() == curve.annealing.energy[1:].tobytes()
 
 
 def test_many_problems_resume_from_their_journals(tables, tmp_path):

@@ -12,8 +12,8 @@ import pytest
 
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
+from pairflip.selection.after_selection import shuffled
 from pairflip.selection.folds import as_folds
-from pairflip.selection.permutation import shuffled
 from pairflip.selection.subsampling import half_samples
 from pairflip.selection.verdict import recommended_size
 

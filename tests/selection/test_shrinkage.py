@@ -16,7 +16,7 @@ from pairflip.report.page import render
 from pairflip.selection import JournalError, merge_journals, run_shard
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.run import identify, select_many
-from pairflip.selection.shrinkage import GRID
+from pairflip.selection.settings import GRID
 
 M, N = 26, 12
 OPTIONS = {

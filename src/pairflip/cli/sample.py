@@ -73,7 +73,7 @@ def sample(
         if results.as_json:
             print_json(record)
         else:
-            print_result(*_shown(result, show), [result.note])
+            print_result(*_shown(result, show), notes=[result.note])
             print_places(place)
 
 

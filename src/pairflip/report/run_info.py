@@ -38,7 +38,7 @@ def facts(curve: SizeCurve) -> Pairs:
     """Data, folds, sizes for which nothing was left to a search, engine, version, time."""
     sizes = curve.sizes.tolist()
     solved = [] if curve.exact is None else [k for k, exact in zip(sizes, curve.exact, strict=True) if exact and k]
-    proofs = [] if curve.proved is None else zip(sizes, curve.proved.proofs, strict=True)
+    proofs = [] if curve.proved is None else zip(sizes, curve.proved, strict=True)
     proved = [k for k, proof in proofs if proof is not None and proof.optimal]
     pairs = [
         ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),

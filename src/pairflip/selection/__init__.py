@@ -6,9 +6,10 @@ from pairflip.journal_file import JournalError
 from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.journal import merge_journals
-from pairflip.selection.run import run_shard, score_many, select_many, select_size
+from pairflip.selection.run import run_shard, select_many, select_size
 from pairflip.selection.settings import Selection
-from pairflip.selection.stability import Stability, half_sample_stability
+from pairflip.selection.stability import Stability
+from pairflip.selection.subsampling import half_sample_stability
 
 __all__ = [
     "JournalError",
@@ -18,7 +19,6 @@ __all__ = [
     "half_sample_stability",
     "merge_journals",
     "run_shard",
-    "score_many",
     "select_many",
     "select_size",
     "with_posterior",

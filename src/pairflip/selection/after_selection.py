@@ -1,27 +1,38 @@
-"""What is asked of a table once its size is chosen: half-samples, shuffled targets, probabilities of columns."""
+"""What is asked of a table once its size is chosen: half-samples, shuffled targets, outer folds, probabilities."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pairflip.journal_file import MANIFEST, Folder
+from pairflip.least_squares import Floats
+from pairflip.losses.held_out import HeldOutErrors, mean_and_error
+from pairflip.philox import address_keys, start_order
+from pairflip.problem import SubsetProblem
+from pairflip.search.portfolio import first_best
 from pairflip.search.posterior import Posterior
-from pairflip.selection.curve import Inclusion, NullCheck, SizeCurve
-from pairflip.selection.permutation import PAIRS, SHUFFLED_FOLDER, permutation_check
+from pairflip.selection.criteria import explained_fraction
+from pairflip.selection.curve import Inclusion, NullCheck, OuterError, SizeCurve
+from pairflip.selection.facts import told_by_the_mean
+from pairflip.selection.folds import Blocks, Folds, as_folds
 from pairflip.selection.progress import Show, foreseen_seconds
 from pairflip.selection.settings import Selection
-from pairflip.selection.stability import Stability, check_room, summarize
-from pairflip.selection.subsampling import HALVES_FOLDER, TooFewRows, half_samples, search_halves
+from pairflip.selection.stability import Stability
+from pairflip.selection.subsampling import TooFewRows, check_room, half_samples, search_halves, summarize
 from pairflip.selection.tasks import Grid, plan_halves
-from pairflip.selection.verdict import size_to_show
-from pairflip.selection.worker import TooFewColumns
+from pairflip.selection.verdict import recommended_size, size_to_show
+from pairflip.selection.worker import FORMED, TooFewColumns
+from pairflip.text import numbered
 
+_PAIRS = 50  # of half-samples for each shuffled target, where the selection itself asks for none
+_SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
 _ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
 
 
@@ -36,9 +47,9 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
     if others:
         chains = {k: grid.chains * len(grid.folds) + grid.final_chains[k] for k in grid.sizes}
         seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
-    halves = 2 * selection.stability + selection.null * (2 * (selection.stability or PAIRS) + 1)
+    halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
     if halves:
-        how: dict[str, Any] = {"seed": 0, "engine": grid.search.engine, "effort": selection.effort, "final": False}
+        how: dict[str, Any] = {"seed": 0, "engine": grid.engine, "effort": selection.effort, "final": False}
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
             half = plan_halves(problem, k, grid.folds, **how)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
@@ -60,36 +71,33 @@ def with_checks(
         return curve
     # A journal that was removed during the run is not made again.
     folder = None if journal is None or not (Path(journal) / MANIFEST).exists() else Path(journal)
-    run: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    pairs = selection.stability or _PAIRS  # the same for shuffled targets: the highest frequency depends on it
+    how: dict[str, Any] = {"seed": selection.seed, "engine": grid.engine, "effort": selection.effort}
+    how |= {"n_jobs": n_jobs, "progress": progress}
     stability: Stability | None = None
     null: NullCheck | None = None
-    notes: list[str] = []
+    notes = list(curve.notes)
     try:
+        halves = half_samples(grid.problem, pairs, selection.seed, groups, selection.cv)
         if selection.stability:
             sizes = (size,) if selection.stability_at == "chosen" else grid.sizes
-            halves_folder = None if folder is None else folder / HALVES_FOLDER
-            stability, notes = _stability(curve, grid, selection, sizes, groups, journal=halves_folder, **run)
+            stability = _stability(curve, grid.problem, halves, sizes, folder, how)
+            different = len({left_out.tobytes() for left_out in halves.left_out})
+            if 2 * different < len(halves):
+                notes.append(f"of so few groups or blocks only {different} different halves were made")
         if selection.null:
-            shuffled_folder = None if folder is None else folder / SHUFFLED_FOLDER
-            null = permutation_check(grid, selection, size, groups=groups, journal=shuffled_folder, **run)
+            check_room(grid.problem, (size,), halves)
+            null = _permutation_check(grid, size, halves, selection.null, folder, how)
     except (TooFewRows, TooFewColumns) as error:
-        notes = [*notes, f"stability is not known: {str(error).rstrip('.')}"]
+        notes.append(f"stability is not known: {str(error).rstrip('.')}")
     seconds = curve.seconds + time.perf_counter() - began
-    return replace(curve, stability=stability, null=null, notes=(*curve.notes, *notes), seconds=seconds)
+    return replace(curve, stability=stability, null=null, notes=tuple(notes), seconds=seconds)
 
 
 def _stability(
-    curve: SizeCurve,
-    grid: Grid,
-    selection: Selection,
-    sizes: tuple[int, ...],
-    groups: ArrayLike | None,
-    **run: Any,
-) -> tuple[Stability, list[str]]:
-    """Half-samples at the sizes that are asked for and that half of the rows allow, and what to know about them."""
-    problem = grid.problem
-    halves = half_samples(problem, selection.stability, selection.seed, groups, selection.cv)
-    how = {"seed": selection.seed, "engine": grid.search.engine, "effort": selection.effort, **run}
+    curve: SizeCurve, problem: SubsetProblem, halves: Folds, sizes: tuple[int, ...], folder: Path | None, how: Any
+) -> Stability:
+    """What half-samples select at the sizes that half of the rows allow."""
     possible, supports = [], []
     for k in sizes:
         try:
@@ -99,13 +107,145 @@ def _stability(
                 raise
             break
         possible.append(k)
-        supports.append(search_halves(problem, k, halves, **how)[0])
+        journal = None if folder is None else folder / "half-samples"
+        supports.append(search_halves(problem, k, halves, journal=journal, **how)[0])
     final = [curve.supports[curve.at(k)] for k in possible]
     if problem.units is not None:
         final = [problem.units.units_of(columns) for columns in final]
-    different = len({left_out.tobytes() for left_out in halves.left_out})
-    few = [f"of so few groups or blocks only {different} different halves were made"]
-    return summarize(problem, halves, possible, final, supports), few if 2 * different < len(halves) else []
+    return summarize(problem, halves, possible, final, supports)
+
+
+def _permutation_check(grid: Grid, size: int, halves: Folds, shuffles: int, folder: Path | None, how: Any) -> NullCheck:
+    """What noise would give: the same selection at the same size, of folds, halves and all rows, in shuffled targets.
+
+    Explained variance and stability are then those of chance: of this table, with its rows, columns and correlations,
+    and of this way of selecting. Rows are shuffled one by one, also where they belong together.
+    """
+    folds, n_folds = grid.folds, len(grid.folds)
+    both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
+    rows = []
+    for number in range(shuffles):
+        problem = shuffled(grid.problem, how["seed"], number)
+        journal = None if folder is None else folder / "shuffled" / f"{number:04d}"
+        every, best = search_halves(problem, size, both, journal=journal, final=True, first_folds=n_folds + 2, **how)
+        errors = problem.loss.held_out(problem, folds)
+        by_chain, energies = errors.judged(every[:n_folds])
+        q = max(1, len(problem.target_names))  # predictions of a row, those of each target
+        fold, weights = folds.fold.repeat(q), problem.sample_weight[folds.row].repeat(q)
+        residuals = by_chain[first_best(energies, errors.yy)[fold], np.arange(fold.size)]
+        # In units of the training rows, as the errors are, where there are such units.
+        observed = errors.observed if isinstance(errors, HeldOutErrors) else problem.y[folds.row]
+        r2 = explained_fraction(observed, residuals, weights)
+        halved = summarize(problem, halves, (size,), [best], [every[n_folds:]])
+        rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
+    r2s, sets, overlaps, highest = np.array(rows).T
+    return NullCheck(size, len(halves) // 2, r2s, sets, overlaps, highest)
+
+
+def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
+    """The same table with a shuffled target; of forced columns, what they leave of the target is shuffled."""
+    present = np.flatnonzero(problem.sample_weight > 0)
+    (key,) = address_keys(seed, 0, _SHUFFLES, [number])
+    form, root = problem.form.working, np.sqrt(problem.sample_weight[present])
+    unexplained = form.targets[present] * form.target_scale / root[:, None]  # by the forced columns
+    y = problem.targets.copy()
+    y[present] += unexplained[start_order(key, present.size)] - unexplained  # several targets stay together
+    other = rebuilt(problem, slice(None), y if problem.target_names else y[:, 0])
+    if other.form.n_columns > FORMED:
+        other.form.dense = False
+    return other
+
+
+def outer_folds(problem: SubsetProblem, selection: Selection, groups: ArrayLike | None) -> Folds:
+    """The rows that are set aside together: whole groups, or blocks where the selection has blocks."""
+    if isinstance(selection.cv, tuple):
+        raise ValueError(
+            "outer (--outer) is given together with splits of this very table; expected a way to make folds of any "
+            "rows, for instance cv='5x10'."
+        )
+    cv = Blocks(selection.outer) if isinstance(selection.cv, Blocks) else selection.outer
+    return as_folds(cv, problem, groups, selection.seed)
+
+
+def outer_error(
+    problem: SubsetProblem,
+    selection: Selection,
+    groups: ArrayLike | None,
+    journal: Folder | None,
+    select: Callable[..., SizeCurve],
+) -> OuterError:
+    """The error of rows that had no part in choosing anything: a second cross validation around the first.
+
+    Size and columns are chosen anew without the rows that are predicted, as if the others were the whole table. It
+    costs as many selections as there are outer folds; `select` is `select_size`, told how to run.
+    """
+    folds, loss = outer_folds(problem, selection, groups), problem.loss
+    inner = replace(selection, outer=0, stability=0, null=0)
+    told, by_the_mean, sizes, supports, scales = [], [], [], [], []
+    for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
+        others = np.setdiff1d(np.arange(problem.n_rows), left_out)
+        folder = None if journal is None else Path(journal) / "outer" / f"{number + 1:02d}"
+        labels = None if groups is None else np.asarray(groups)[others]
+        try:
+            part = rebuilt(problem, others)
+            curve = select(part, inner, groups=labels, journal=folder)
+        except ValueError as refusal:
+            raise ValueError(f"outer {numbered('fold', number)}: {refusal}") from None
+        sizes.append(recommended_size(curve))
+        supports.append(curve.supports[curve.at(sizes[-1])])
+        if loss.squared:
+            told.append(curve.predict(np.asarray(problem.X[rows]), sizes[-1]))
+        else:  # with offsets, or the hazard of the other rows
+            known = loss.observed(problem.y[rows])
+            judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))
+            told.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
+            by_the_mean.append(known - judge.without_columns().reshape(known.shape))
+        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), told[-1].shape))
+
+    row, predictions, scale = folds.row, np.concatenate(told), np.concatenate(scales)
+    mean = told_by_the_mean(problem, row)
+    mean = np.concatenate(by_the_mean) if mean is None else mean
+    observed, weights = loss.observed(problem.y[row]), problem.sample_weight[row]
+
+    def row_errors(values: Floats) -> Floats:
+        """Errors (P,) of the rows, the mean over their targets."""
+        each = loss.row_errors(observed / scale, values / scale)
+        return np.asarray(each.reshape(len(each), -1).mean(axis=1))
+
+    error, spread = mean_and_error(row_errors(predictions)[None, :], weights, folds.unit)
+    total = 0.5 * float(np.average(row_errors(mean), weights=weights))
+    r2 = 1.0 - float(error[0]) / total if total > 0 else float("nan")
+    chosen = np.array(sizes, dtype=np.int64), tuple(supports)
+    outer = OuterError(float(error[0]), float(spread[0]), r2, *chosen, row, folds.fold, predictions)
+    if not problem.target_names:
+        return outer
+    residuals = observed - predictions
+    shares = [explained_fraction(y, rest, weights) for y, rest in zip(observed.T, residuals.T, strict=True)]
+    rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
+    return replace(outer, target_rmse=rmse, target_r2=np.array(shares))
+
+
+def rebuilt(problem: SubsetProblem, rows: NDArray[np.int64] | slice, y: Any = None) -> SubsetProblem:
+    """The same problem on some of its rows, with its own target or another one."""
+    if y is None:
+        y = problem.y[rows]
+        if problem.classes is not None:
+            y = problem.classes[np.asarray(problem.loss.strata(y), dtype=np.int64)]
+    part = SubsetProblem(
+        problem.X[rows],
+        y,
+        names=problem.column_names,
+        center=problem.center,
+        always=problem.always.tolist(),
+        sample_weight=problem.sample_weight[rows],
+        ridge=problem.ridge,
+        loss="squares" if problem.target_names else problem.loss.name,
+        offset=None if problem.offset is None else problem.offset[rows],
+        memory_budget=problem.memory_budget,
+        **problem.target_options(),
+        **problem.limits.arguments(),
+    )
+    return part.with_shrinkage(problem.shrinkage)
 
 
 def with_posterior(curve: SizeCurve, posterior: Posterior) -> SizeCurve:

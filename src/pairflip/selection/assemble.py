@@ -1,11 +1,10 @@
-"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits; or to scores alone."""
+"""From finished chains to a `SizeCurve`: errors, counts, agreement, and the final fits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +23,10 @@ from pairflip.search.portfolio import descended, first_best
 from pairflip.search.prove import Proof
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
-from pairflip.selection.curve import AnnealCurves, Proved, SizeCurve, StandIns
+from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
-from pairflip.selection.prediction import with_fold_fits, with_training_ranges
+from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
@@ -156,7 +155,7 @@ def assemble(
         if problem.target_names and isinstance(errors, HeldOutErrors) else None,
         groups=None if units is None else dict(units.groups),
     )  # fmt: skip
-    curve = with_training_ranges(with_fold_fits(curve, errors), problem)
+    curve = with_predictors(curve, problem, errors)
     if problem.classes is not None:
         facts["separated_folds"] = separated_folds(curve, problem, folds)
     return curve
@@ -200,7 +199,7 @@ def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
         energy = form.energy(form.positions(other))
         supports, energies = np.vstack([supports, other]), np.append(energies, energy)
     best = supports[first_best(energies, form.yy)]
-    if polish and results.grid.search.schedule is not None and problem.form.quadratic:
+    if polish and results.grid.schedule is not None and problem.form.quadratic:
         best = form.candidates[descended(form, form.positions(best))]
     fit = problem.fit(problem.columns_of(best))
     return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
@@ -210,7 +209,7 @@ def _best_of_folds(results: Results, size: int) -> Supports:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     problem, form = results.grid.problem, results.grid.problem.form
     different, _, _, times = distinct_supports(results.of(size)[0].reshape(-1, size))
-    most = _FOLDS_TRIED if results.grid.search.schedule is None else _FOLDS_TRIED_ANNEALED
+    most = _FOLDS_TRIED if results.grid.schedule is None else _FOLDS_TRIED_ANNEALED
     pool = different[np.argsort(-times, kind="stable")[:most]]
     if len(pool) == 1:
         return np.asarray(pool[0])
@@ -223,7 +222,7 @@ def _best_of_folds(results: Results, size: int) -> Supports:
 
 def _proved(
     grid: Grid, selection: Selection, final_fits: Sequence[Future[tuple[Fit, float]]]
-) -> tuple[list[tuple[Fit, float]], Proved | None]:
+) -> tuple[list[tuple[Fit, float]], tuple[Proof | None, ...] | None]:
     """Final fits of all sizes with their agreement, and proofs of them where they are cheap.
 
     A better support found by a proof takes the place of a fit. Sizes in ascending order: where one could not be ruled
@@ -231,7 +230,7 @@ def _proved(
     """
     problem, n = grid.problem, grid.problem.form.n_columns
     sought = selection.prove and selection.polish and problem.form.quadratic
-    seconds = proof_seconds(None if selection.anneals else selection.effort)
+    seconds = proof_seconds(None if selection.method == "anneal" else selection.effort)
     fitted, proofs = [(problem.fit([]), 1.0)], list[Proof | None]([None])  # size 0
     hopeless = not sought
     for size, future in zip(grid.sizes, final_fits, strict=True):
@@ -242,12 +241,12 @@ def _proved(
             fit, agreement = problem.fit(problem.columns_of(proof.support)), 0.0  # no chain had found it
         fitted.append((fit, agreement))
         proofs.append(proof)
-    return fitted, Proved(tuple(proofs)) if sought else None
+    return fitted, tuple(proofs) if sought else None
 
 
 def _anneal_curves(results: Results) -> AnnealCurves:
     """The course of the final annealings, for the chains of which it was kept; nothing was annealed at size 0."""
-    grid, schedule = results.grid, results.grid.search.schedule
+    grid, schedule = results.grid, results.grid.schedule
     chains = max((chain + 1 for _, chain in results.steps), default=0)
     n_steps = 0 if schedule is None else len(schedule)
     betas = np.full((1 + len(grid.sizes), n_steps), np.nan)
@@ -279,30 +278,3 @@ def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
         others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
         others[u, size[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Of S sizes: `cv_error` (S,), `energies` (S,) of the final fits, and how these were annealed, as in a `SizeCurve`.
-
-    There is no size 0.
-    """
-
-    sizes: tuple[int, ...]
-    cv_error: Floats
-    energies: Floats
-    annealing: AnnealCurves
-
-
-@one_blas_thread()  # more would round differently
-def scores(results: Results, polish: bool) -> Scores:
-    """Held-out errors and final energies of all sizes, the numbers of `assemble` that do not need a curve."""
-    grid, problem = results.grid, results.grid.problem
-    errors = problem.loss.held_out(problem, grid.folds)
-    energies = np.array([_final_fit(results, polish, size)[0].energy for size in grid.sizes])
-    residuals = np.stack([_held_out(results, errors, size).residuals for size in grid.sizes])
-    weights = problem.sample_weight[grid.folds.row]
-    cv_error, _ = mean_and_error(errors.row_errors(residuals), weights, grid.folds.unit)
-    course = _anneal_curves(results)
-    annealing = AnnealCurves(betas=course.betas[1:], energy=course.energy[1:], acceptance=course.acceptance[1:])
-    return Scores(grid.sizes, cv_error, energies, annealing)

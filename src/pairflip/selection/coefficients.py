@@ -1,16 +1,9 @@
-r"""Coefficients of a final fit with what is known of their errors.
+r"""Coefficients of a final fit with what is known of their errors; neither of the two is a confidence interval.
 
-Two things, neither of them a confidence interval. *Ordinary standard errors*,
-
-.. math:: s^2 (Z^T W Z)^{-1}, \quad s^2 = \sum_m w_m e_m^2 / (M - d)
-
-with Z the chosen and forced columns and the constant, d of them, are those of columns that were fixed before the target
-was seen. The columns were chosen because they fit, so coefficients are too large on average and these errors too small.
-For classes and counts they are those of maximum likelihood, from the inverse of the Hessian of E.
-
-The *spread over half-samples* that selected the column includes the choice of its companions. A half-sample has half of
-the rows but shares them with the whole: where the choice does not change, its standard deviation is about the ordinary
-standard error (the delete-half jackknife), so that the two can be compared.
+*Ordinary standard errors*, :math:`s^2 (Z^T W Z)^{-1}` with :math:`s^2 = \sum_m w_m e_m^2 / (M - d)` and Z the d chosen
+and forced columns and the constant, are those of columns fixed before the target was seen. Columns were chosen because
+they fit, so coefficients are too large on average and these errors too small. The *spread over half-samples* that
+selected the column includes the choice of its companions; where that does not change, it is about the standard error.
 """
 
 from __future__ import annotations

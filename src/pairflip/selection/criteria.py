@@ -28,7 +28,6 @@ from pairflip.losses.held_out import HeldOutErrors
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import ClassErrors, SizeCurve, SurvivalErrors, TargetErrors
 from pairflip.selection.folds import Folds
-from pairflip.selection.verdict import explained_fraction
 
 HALF = 0.5
 """Rows with a probability above this are put into the second class."""
@@ -163,6 +162,14 @@ def concordance(y: Floats, risk: Floats, weights: Floats) -> float:
         right += weights[i] * float(weights[later] @ lower)
         total += weights[i] * float(weights[later].sum())
     return right / total if total > 0 else float("nan")
+
+
+def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
+    r""":math:`1 - \sum w r^2 / \sum w (y - \bar y)^2` of held-out rows."""
+    if not w.sum() > 0:
+        return float("nan")
+    total = float(np.sum(w * (y - np.average(y, weights=w)) ** 2))
+    return 1.0 - float(np.sum(w * residuals**2)) / total if total > 0 else float("nan")
 
 
 def target_errors(problem: SubsetProblem, errors: HeldOutErrors, folds: Folds, residuals: Floats) -> TargetErrors:

@@ -13,7 +13,6 @@ from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
 from pairflip.rules import Units
 from pairflip.search.prove import Proof
-from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from pairflip.selection.chosen_error import ChosenError
     from pairflip.selection.prediction import Prediction
+    from pairflip.selection.verdict import ChosenError
 
 Ints = NDArray[np.int64]
 
@@ -141,16 +140,6 @@ class NullCheck:
 
 
 @dataclass(frozen=True)
-class Proved:
-    """Proofs of the final fits: for each size of the curve one, or None where that would have taken too long."""
-
-    proofs: tuple[Proof | None, ...]
-
-    def __getitem__(self, at: int) -> Proof | None:
-        return self.proofs[at]
-
-
-@dataclass(frozen=True)
 class OuterError:
     """How rows were predicted that had no part in choosing anything: a cross validation around the whole selection.
 
@@ -172,6 +161,16 @@ class OuterError:
     def rmse(self) -> float:
         """Root mean square error in the unit of the target."""
         return float(np.sqrt(2.0 * self.error))
+
+
+@dataclass(frozen=True)
+class RidgeSurface:
+    """What was tried where the ridge was chosen with the size: R relative ridge terms at the S sizes of the curve."""
+
+    ridges: Floats  # (R,)
+    errors: Floats  # (R, S) cv_error
+    predictions: Floats | None  # (R, S, P) of held-out rows; None for one ridge, and where a file would have too many
+    ridge: float  # the one that was chosen: that of the curve
 
 
 @dataclass(frozen=True)
@@ -252,7 +251,7 @@ class SizeCurve:
         Of the coefficients, as if their columns had not been chosen by looking at the target.
     exact : (S,) or None
         For which sizes every fold was solved by looking at all supports: cv_error then owes nothing to luck.
-    proved : Proved or None
+    proved : S proofs, or None
         Proofs that final fits are the best of all supports, ``curve.proved[curve.at(3)]`` for size 3; None for sizes
         where that would have taken too long.
     ridge_surface : RidgeSurface or None
@@ -322,7 +321,7 @@ class SizeCurve:
     outer: OuterError | None = None
     ridge_surface: RidgeSurface | None = None
     exact: NDArray[np.bool_] | None = None
-    proved: Proved | None = None
+    proved: tuple[Proof | None, ...] | None = None
     classes: ClassErrors | None = None
     survival: SurvivalErrors | None = None
     targets: TargetErrors | None = None
@@ -472,7 +471,7 @@ class SizeCurve:
     @cached_property
     def corrected(self) -> ChosenError | None:
         """The same whether anything predicts or not; None if there are too few independent rows to say."""
-        from pairflip.selection.chosen_error import chosen_error
+        from pairflip.selection.verdict import chosen_error
 
         return chosen_error(self)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
+from pairflip.search.datatree import as_tree
 from pairflip.search.prove import Proof
 from pairflip.selection.curve import (
     AnnealCurves,
@@ -25,7 +26,7 @@ from pairflip.selection.curve import (
     Inclusion,
     NullCheck,
     OuterError,
-    Proved,
+    RidgeSurface,
     SizeCurve,
     StandardErrors,
     StandIns,
@@ -33,7 +34,6 @@ from pairflip.selection.curve import (
     TargetErrors,
     TrainingRange,
 )
-from pairflip.selection.shrinkage import RidgeSurface
 from pairflip.selection.stability import Stability
 from pairflip.supports import ABSENT
 
@@ -61,7 +61,7 @@ _SHAPES: dict[type, dict[str, str]] = {
         "S|F ?": "fold_supports",
         "S|?": "supports",
         "S|? q": "coefs",
-        "S|": "training_ranges",
+        "S|": "training_ranges proved",
         "?": "groups",
     },
     StandIns: {"U": "columns", "U T": "others correlation"},
@@ -72,7 +72,6 @@ _SHAPES: dict[type, dict[str, str]] = {
     ClassErrors: {"c": "shares", "S": "misclassified auc"},
     SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
     NullCheck: {"n": "r2 set_frequency overlap highest"},
-    Proved: {"S|": "proofs"},
     Proof: {"k": "support", "n k": "supports", "n": "energies", "L": "within counts"},
     OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
     RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
@@ -100,9 +99,10 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": _KIND, "schema": SCHEMA, "best_size": curve.best_size}
     record |= {"one_se_size": curve.one_se_size, **_plain(curve)}
     record[_SPARSE] = [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in curve.selection_counts]
-    for proof in record["proved"]["proofs"] if curve.proved is not None else ():
-        if proof is not None:
+    if curve.proved is not None:
+        for proof in filter(None, record["proved"]):
             del proof["names"]  # those of the curve
+        record["proved"] = {"proofs": record["proved"]}
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
         record["ridge_surface"]["predictions"] = None
@@ -126,7 +126,6 @@ def _plain(value: Any) -> Any:
 
 def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     """The curve of a record that `curve_to_json` made; a record of which parts do not fit is refused."""
-    _check_kind(record)
     record = _upgraded(record)
     names, labels = record["names"], (record.get("classes") or {}).get("labels", ())
     counts = np.zeros((len(record[_SPARSE]), len(names)), dtype=np.int64)
@@ -135,8 +134,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
             row[column] = count
     record = {**record, _SPARSE: counts}
     if record.get("proved") is not None:
-        proofs = [None if proof is None else {**proof, "names": names} for proof in record["proved"]["proofs"]]
-        record["proved"] = {"proofs": proofs}
+        proofs = record["proved"]["proofs"]
+        record["proved"] = [None if proof is None else {**proof, "names": names} for proof in proofs]
     outputs = labels if record.get("targets") is None else record["targets"]["names"]
     lengths = {
         "S": len(record["sizes"]),
@@ -308,9 +307,8 @@ def _check_other_parts(curve: SizeCurve) -> None:
         _check_range(outer.rows, 0, curve.n_rows - 1, "outer rows")
         _check_range(outer.fold, 0, len(outer.supports) - 1, "outer fold")
         _check_columns(outer.supports, n, "outer supports")
-    for proof in () if curve.proved is None else curve.proved.proofs:
-        if proof is not None:
-            _check_columns([proof.support, *proof.supports], n, "proved")
+    for proof in filter(None, curve.proved or ()):
+        _check_columns([proof.support, *proof.supports], n, "proved")
     if stability is not None:
         _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
         _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")
@@ -386,10 +384,6 @@ def _check_kind(record: Any) -> None:
 
 def to_datatree(curve: SizeCurve) -> xr.DataTree:
     """Groups ``size_curve`` (size, column), ``held_out`` (size, prediction), ``annealing`` (size, chain, draw)."""
-    try:
-        import xarray as xr
-    except ImportError:
-        raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
     if curve.outputs is not None:
         raise ValueError("to_datatree is for one target, and this result has several; use to_pandas, or save.")
     by_size = ("cv_error", "cv_error_se", "energy_per_row", "unchanged", "agreement", "intercepts", "energies")
@@ -398,34 +392,32 @@ def to_datatree(curve: SizeCurve) -> xr.DataTree:
     for s, (support, values) in enumerate(zip(curve.supports, curve.coefs, strict=True)):
         mask[s, support] = True
         coef[s, support] = values
-    curves = xr.Dataset(
+    by_column = {"selection_counts": curve.selection_counts, "mask": mask, "coef": coef}
+    size_curve = {
+        **{name: ("size", getattr(curve, name)) for name in by_size},
+        **{name: ("size", values) for name, values in curve.criteria.items()},
+        **{name: (("size", "column"), values) for name, values in by_column.items()},
+        "chain_cv_error": (("size", "chain"), curve.chain_cv_error),
+    }
+    held_out = {
+        "prediction": (("size", "place"), curve.predictions),
+        "observed": ("place", curve.observed),
+        "row": ("place", curve.held_out_rows),
+        "fold": ("place", curve.held_out_fold),
+        "weight": ("place", curve.weights),
+    }
+    annealing = {
+        "beta": (("size", "draw"), curve.annealing.betas),
+        "energy": (("size", "chain", "draw"), curve.annealing.energy),
+        "acceptance_rate": (("size", "chain", "draw"), curve.annealing.acceptance),
+    }
+    coords: dict[str, Any] = {"size": curve.sizes}
+    names = np.array(curve.names, dtype=object).astype(str)
+    about = {"best_size": curve.best_size, "one_se_size": curve.one_se_size, "data_hash": curve.data_hash}
+    return as_tree(
         {
-            **{name: ("size", getattr(curve, name)) for name in by_size},
-            **{name: ("size", values) for name, values in curve.criteria.items()},
-            "selection_counts": (("size", "column"), curve.selection_counts),
-            "mask": (("size", "column"), mask),
-            "coef": (("size", "column"), coef),
-            "chain_cv_error": (("size", "chain"), curve.chain_cv_error),
-        },
-        coords={"size": curve.sizes, "column": np.array(curve.names, dtype=object).astype(str)},
-        attrs={"best_size": curve.best_size, "one_se_size": curve.one_se_size, "data_hash": curve.data_hash},
+            "size_curve": {"data_vars": size_curve, "coords": {**coords, "column": names}, "attrs": about},
+            "held_out": {"data_vars": held_out, "coords": coords},
+            "annealing": {"data_vars": annealing, "coords": coords},
+        }
     )
-    held_out = xr.Dataset(
-        {
-            "prediction": (("size", "place"), curve.predictions),
-            "observed": ("place", curve.observed),
-            "row": ("place", curve.held_out_rows),
-            "fold": ("place", curve.held_out_fold),
-            "weight": ("place", curve.weights),
-        },
-        coords={"size": curve.sizes},
-    )
-    annealing = xr.Dataset(
-        {
-            "beta": (("size", "draw"), curve.annealing.betas),
-            "energy": (("size", "chain", "draw"), curve.annealing.energy),
-            "acceptance_rate": (("size", "chain", "draw"), curve.annealing.acceptance),
-        },
-        coords={"size": curve.sizes},
-    )
-    return xr.DataTree.from_dict({"size_curve": curves, "held_out": held_out, "annealing": annealing})

@@ -35,9 +35,9 @@ class Cell(NamedTuple):
 
 def find_device(grids: Sequence[Grid]) -> Engine | None:
     """The engine that takes whole batches, if that was asked for ("auto": if it is worth it), otherwise None."""
-    if not grids or grids[0].search.schedule is None:
+    if not grids or grids[0].schedule is None:
         return None
-    engine = grids[0].search.engine
+    engine = grids[0].engine
     if engine == "auto":
         from pairflip.engines.cuda import WORTH_CHAINS, WORTH_SECONDS, why_unavailable
 
@@ -68,7 +68,7 @@ class Device:
 
     def _refusals(self, grid: Grid) -> dict[int, str]:
         """Why the device cannot hold chains of a size, for each size of which that is so."""
-        form, schedule = grid.problem.form, grid.search.schedule
+        form, schedule = grid.problem.form, grid.schedule
         assert schedule is not None
         no_chains = np.zeros(0), schedule.flips(form.n_columns), np.zeros((0, 2), np.uint32)
         plans = [WalkPlan(size, *no_chains) for size in grid.sizes if size < form.n_columns]

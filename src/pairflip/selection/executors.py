@@ -94,7 +94,7 @@ def search_grids(
                 if journal is not None:
                     journal.close()  # what became of it belongs into the notes of the result
                     notes += journal.notes
-                name = get_engine(grid.search.engine).name if device is None else device.name
+                name = get_engine(grid.engine).name if device is None else device.name
                 known[number] = Results(grid)  # of many problems, not all results are kept
                 yield number, finish(Searched(number, results, name, notes))
 

@@ -1,13 +1,11 @@
-r"""What is plain to see in a table and makes cross validation too optimistic, or its error that of a single row.
+"""What is plain to see in a table and makes cross validation too optimistic, or its error that of a single row.
 
-Cross validation asks how well a row is predicted by the *other* rows. Where a row has a near copy among them (the day
-before in a time series, a duplicated line of a file), it answers a different question than how well new rows are
-predicted. Where a column is a copy of the target, there was nothing to predict.
+Where a row has a near copy among the others (the day before in a time series, a duplicated line of a file), cross
+validation does not say how well new rows are predicted; where a column is a copy of the target, nothing was predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -166,14 +164,12 @@ def identical_rows(X: Floats, y: Floats) -> int:
 
 SHUFFLES, FEWEST_SHUFFLES = 199, 59
 _SHUFFLED = 20_000_000  # numbers, in all shuffles together
-_TARGETS_BYTES = 64 * 2**20
+_BATCH_BYTES = 32 * 2**20  # of targets, or of their products with the columns, that are in memory together
 _MOST_STEPS = 6
 _ALIKE = 0.5  # correlation above which columns are averaged
 _AVERAGED_STEPS = 3
 _MOST_AVERAGED = 5000  # columns: averages have a matrix of inner products of their own
 _BUDGET = 4e9  # multiplications
-_PRODUCTS_BYTES = 32 * 2**20
-_CACHE_BYTES = 2**20  # what is worked on together, so that it stays in the cache
 
 
 @one_blas_thread()
@@ -183,52 +179,42 @@ def shuffled_targets(form: Form, largest: int, seed: int = 0) -> float:
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
     leaves at the last step, and at the first steps among averages of each column and those like it, which show a signal
     that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
-    targets.
+    targets. Several targets are shuffled together.
     """
-    m, rng = form.n_rows, np.random.default_rng(seed)
-    steps = min(_MOST_STEPS, largest, form.n_columns, m - 1)
+    m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(seed)
+    steps = min(_MOST_STEPS, largest, n, m - 1)
+    while q == 1 and steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
+        steps -= 1
+    small = q == 1 and form.signs is None and n <= _MOST_AVERAGED and (form.dense or n * n * m <= _BUDGET)
+    averages = _averages(form) if small else None
     shuffles = int(np.clip(_SHUFFLED // m, FEWEST_SHUFFLES, SHUFFLES))
     orders = (rng.permutation(m) if at else np.arange(m) for at in range(1 + shuffles))
-    if len(form.B) > 1:  # several targets are shuffled together
-        products = np.stack([form.products(np.ascontiguousarray(form.targets[order].T)) for order in orders])
-        energies = _paths_by_rows(form, products, np.full(len(products), form.yy), steps)
-    else:
-        energies = _shuffled_paths(form, orders, steps)
+    energies = []
+    while targets := [form.targets[order].T for order in islice(orders, max(1, _BATCH_BYTES // (8 * q * max(n, m))))]:
+        for products in form.products(np.concatenate(targets)).reshape(len(targets), q, n):
+            path = _path(form, products, steps, form.yy)
+            if averages is not None:
+                # The more levels there are, the less a good rank at one of them is worth.
+                few = min(steps, _AVERAGED_STEPS)
+                path = path[-1:] + _path(averages, products @ averages.weights.T, few, form.yy)
+            energies.append(path)
     # Targets that are fitted equally well share the worse rank, whatever rounding says (1e-9).
-    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in energies.T])
+    levels = np.array(energies).T
+    ranks = np.stack([np.searchsorted(np.sort(level), level * (1 + 1e-9), side="right") for level in levels])
     best = ranks.min(axis=0)
     return float(np.mean(best <= best[0]))
 
 
-def _shuffled_paths(form: Form, orders: Iterator[NDArray[np.int64]], steps: int) -> Floats:
-    """Energies (T, levels) of one target in T orders of its rows, in batches that fit into the cache."""
-    n, m = form.n_columns, form.n_rows
-    while steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
-        steps -= 1
-    numbers = _CACHE_BYTES // (steps + 4) if form.dense else _PRODUCTS_BYTES
-    batch = max(1, min(numbers // (8 * n), _TARGETS_BYTES // (8 * m)))
-    paths_of = _paths if form.dense and form.signs is None else _paths_by_rows
-    small = form.signs is None and n <= _MOST_AVERAGED and (form.dense or n * n * m <= _BUDGET)
-    averages = _averages(form) if small else None
-    energies = []
-    while some := [form.target[order] for order in islice(orders, batch)]:
-        targets = np.stack(some)
-        yy, products = np.einsum("tm,tm->t", targets, targets), form.products(targets)
-        paths = paths_of(form, products, yy, steps)
-        if averages is not None:
-            # The more levels there are, the less a good rank at one of them is worth.
-            averaged = _paths(averages, products @ averages.weights.T, yy, min(steps, _AVERAGED_STEPS))
-            paths = np.hstack([paths[:, -1:], averaged])
-        energies.append(paths)
-    return np.concatenate(energies)
-
-
 class _Averages(NamedTuple):
-    """Averages of columns that are alike: weights (N, N) of the columns in each, products (N, N) of the averages."""
+    """Averages of columns that are alike, with what forward selection asks of a form."""
 
-    weights: Floats
-    matrix: Floats
+    weights: Floats  # (N, N) of the columns in each
+    matrix: Floats  # (N, N) inner products of the averages
     diagonal: Floats
+    signs: None = None
+
+    def row(self, j: int) -> Floats:
+        return np.asarray(self.matrix[j])
 
 
 def _averages(form: Form) -> _Averages | None:
@@ -246,37 +232,8 @@ def _averages(form: Form) -> _Averages | None:
     return _Averages(weights, weights @ products @ weights.T, np.ones(len(alike)))
 
 
-def _paths_by_rows(form: Form, b: Floats, yy: Floats, steps: int) -> Floats:
-    """Energies (T, steps) as `_paths` has them, one target after the other.
-
-    For several targets, for signs of coefficients, and where G cannot be formed. Where no column is left, they stay.
-    """
-    paths = []
-    for products, square in zip(b, yy.tolist(), strict=True):
-        energies = forward_energies(form, steps, products, square)
-        energies += energies[-1:] * (steps + 1 - len(energies))
-        paths.append(np.asarray(energies[1:]) / max(energies[0], 1e-300))
-    return np.array(paths)
-
-
-def _paths(form: Form | _Averages, b: Floats, yy: Floats, steps: int) -> Floats:
-    """Energies (T, steps) that forward selection leaves of T targets, relative to the start, as `forward_energies`."""
-    r, s, every = b.copy(), np.tile(form.diagonal, (len(b), 1)), np.arange(len(b))
-    usable = s > SINGULAR
-    Q, energy, path = np.empty((len(b), steps, b.shape[1])), 0.5 * yy, np.empty((len(b), steps))
-    for step in range(steps):
-        usable &= s > SINGULAR
-        gain = np.where(usable, r * r, -1.0) / np.where(usable, s, 1.0)
-        j = np.argmax(gain, axis=1)
-        going = usable[every, j]
-        root = np.sqrt(np.where(going, s[every, j], 1.0))[:, None]
-        before = Q[:, :step]
-        q = (form.matrix[j] - np.matmul(before[every, :, j][:, None], before)[:, 0]) / root
-        q[~going] = 0.0
-        Q[:, step] = q
-        r -= q * (r[every, j][:, None] / root)
-        s -= q * q
-        usable[every, j] = False
-        energy = np.where(going, np.maximum(energy - 0.5 * gain[every, j], 0.0), energy)
-        path[:, step] = energy
-    return np.asarray(path / np.maximum(0.5 * yy, 1e-300)[:, None])
+def _path(form: Any, products: Floats, steps: int, yy: float) -> list[float]:
+    """Energies after each step of forward selection, relative to the start; where no column is left, they stay."""
+    energies = forward_energies(form, steps, products, yy)
+    energies += energies[-1:] * (steps + 1 - len(energies))
+    return [energy / max(energies[0], 1e-300) for energy in energies[1:]]

@@ -46,7 +46,7 @@ def identity(grid: Grid, first_folds: int | None = None) -> dict[str, Any]:
     path depends on the largest size that it runs to, and its chains on what an effort stands for in this version.
     Half-samples have a path for each size, and are known by their `first_folds`, so that more can follow.
     """
-    descends, several_ridges = grid.search.schedule is None, isinstance(grid.settings["ridge"], list)
+    descends, several_ridges = grid.schedule is None, isinstance(grid.settings["ridge"], list)
     unused = _EXTENT if descends else (*_EXTENT, "method", "effort", "prove")
     known = {
         "data": grid.problem.hash,
@@ -56,7 +56,7 @@ def identity(grid: Grid, first_folds: int | None = None) -> dict[str, Any]:
     }
     if descends:
         largest = max(grid.sizes) if first_folds is None else None
-        known |= {"largest_size": largest, "work": work_of(grid.search.in_fold)}
+        known |= {"largest_size": largest, "work": work_of(grid.in_fold)}
     if several_ridges:
         known["ridge"] = "chosen with the size"  # each has lines of its own, and more may be added later
     folds = grid.folds if first_folds is None else grid.folds.some(range(first_folds))

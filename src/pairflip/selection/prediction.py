@@ -6,13 +6,8 @@ predicts the new row x. With coverage c and n rows the interval goes from
 .. math:: -q\{-\hat\mu_{-i}(x) + R_i\} \quad\text{to}\quad q\{\hat\mu_{-i}(x) + R_i\},
 
 where q is the smallest value that at least c (n + 1) of the n rows do not exceed (Barber, Candes, Ramdas & Tibshirani,
-*Predictive inference with the jackknife+*, 2021). Each row counts once: where it was predicted several times (repeated
-folds), its values share its weight. Rows count by their sample weight, as in cv_error, and the new row has the mean
-weight. What holds, and how often it was true: docs/predicting.md.
-
-Rows that are unlike the training rows are named by their leverage :math:`h = x^T (X_S^T W X_S)^{-1} x` (chosen and
-forced columns and the constant). For a new row it is comparable with that of a training row i *beside the others*,
-:math:`h_i / (1 - w_i h_i)`; a row is outside where it is more than `OUTSIDE` times the largest of these.
+2021; docs/predicting.md). A new row is unlike the training rows where its leverage :math:`h = x^T (X_S^T W X_S)^{-1} x`
+is more than `OUTSIDE` times the largest :math:`h_i / (1 - w_i h_i)` of a training row beside the others.
 """
 
 from __future__ import annotations
@@ -147,6 +142,36 @@ def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int6
     return np.asarray(used[used != ABSENT])
 
 
+def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJudge) -> SizeCurve:
+    """The curve with what its folds predict with, and the range of its training rows.
+
+    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
+    """
+    sizes = _saved_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
+    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
+    columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
+    with_range = _saved_sizes(curve, sum(each.size**2 for each in columns.values()))
+    return replace(
+        curve,
+        fold_fits=FoldFits(
+            sizes=np.array(sizes, dtype=np.int64),
+            coefs=tuple(fit.coefs for fit in fits),
+            always_coefs=tuple(fit.always_coefs for fit in fits),
+            intercepts=np.stack([fit.intercepts for fit in fits]),
+        ),
+        training_ranges=tuple(
+            training_range(problem, each) if size in with_range and each.size**2 <= KEPT_NUMBERS else None
+            for size, each in columns.items()
+        ),
+    )
+
+
+def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
+    """Sizes of which a curve keeps what predictions need: all or, of too many numbers, those an answer may name."""
+    named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)} if numbers > KEPT_NUMBERS else curve.sizes
+    return [size for size in curve.sizes.tolist() if size in named]
+
+
 def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
@@ -159,39 +184,6 @@ def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> Traini
     leverage = of_constant + np.sum((Z @ factor) ** 2, axis=1)
     beside = leverage / np.maximum(1.0 - w * leverage, _LEAST_REST)
     return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)
-
-
-def _kept_sizes(curve: SizeCurve, numbers: int) -> list[int]:
-    """Sizes of which a curve keeps what predictions need: all or, of too many numbers, those an answer may name."""
-    named = {0, curve.best_size, curve.one_se_size, recommended_size(curve)} if numbers > KEPT_NUMBERS else curve.sizes
-    return [size for size in curve.sizes.tolist() if size in named]
-
-
-def with_fold_fits(curve: SizeCurve, errors: HeldOutJudge) -> SizeCurve:
-    """The curve with what its folds predict with.
-
-    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
-    """
-    sizes = _kept_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
-    fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
-    fold_fits = FoldFits(
-        sizes=np.array(sizes, dtype=np.int64),
-        coefs=tuple(fit.coefs for fit in fits),
-        always_coefs=tuple(fit.always_coefs for fit in fits),
-        intercepts=np.stack([fit.intercepts for fit in fits]),
-    )
-    return replace(curve, fold_fits=fold_fits)
-
-
-def with_training_ranges(curve: SizeCurve, problem: SubsetProblem) -> SizeCurve:
-    """The curve with the range of its training rows at each size."""
-    columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
-    kept_sizes = _kept_sizes(curve, sum(each.size**2 for each in columns.values()))
-    ranges = [
-        training_range(problem, each) if size in kept_sizes and each.size**2 <= KEPT_NUMBERS else None
-        for size, each in columns.items()
-    ]
-    return replace(curve, training_ranges=tuple(ranges))
 
 
 def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:

@@ -87,9 +87,15 @@ class SelectionProgress:
                 _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
             following = _following.get()
             # The cost model knows the compiled engine on CPUs.
-            device = self._n_jobs == 0 or self._grid.search.engine not in ("auto", "numba")
+            device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
             if self._tasks and not device and following is not None:
-                self._say_duration(following)
+                threads, chains = workers(self._n_jobs), Counter[int]()
+                for task in self._tasks:
+                    chains[task.size] += task.last - task.first
+                seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
+                text = expected_time(seconds + following, threads)
+                if text is not None and expected_time(seconds, threads) is not None:  # else it ends before it is read
+                    _say(text)
         return self
 
     def _open_bar(self) -> None:
@@ -108,16 +114,6 @@ class SelectionProgress:
         self._bar = self._context.__enter__()
         self._bar_task = self._bar.add_task("", total=self._total, rate="?", note="")
 
-    def _say_duration(self, following: float) -> None:
-        """How long it may take, by the cost model."""
-        threads, chains = workers(self._n_jobs), Counter[int]()
-        for task in self._tasks:
-            chains[task.size] += task.last - task.first
-        seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
-        text = expected_time(seconds + following, threads)
-        if text is not None and expected_time(seconds, threads) is not None:  # otherwise it ends before it is read
-            _say(text)
-
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._context.__exit__(kind, error, traceback)
         if isinstance(error, KeyboardInterrupt) and not error.args:  # the last line of its traceback says what is kept
@@ -132,7 +128,7 @@ class SelectionProgress:
     def tick(self, flips: int) -> None:
         """Count flips of chains that are under way (a device reports its work before any chain is judged)."""
         if self._kind != "none":
-            schedule = self._grid.search.schedule
+            schedule = self._grid.schedule
             assert schedule is not None
             self._walked += flips / int(schedule.flips(self._grid.problem.form.n_columns).sum())
             self._refresh()

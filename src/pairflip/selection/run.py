@@ -9,21 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pairflip.engines import Engine
 from pairflip.jobs import check_jobs, workers
 from pairflip.journal_file import Folder
 from pairflip.problem import SubsetProblem
-from pairflip.selection.after_selection import seconds_after_grid, with_checks
-from pairflip.selection.assemble import Scores, assemble, scores
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.after_selection import outer_error, outer_folds, seconds_after_grid, with_checks
+from pairflip.selection.assemble import assemble
+from pairflip.selection.curve import RidgeSurface, SizeCurve
 from pairflip.selection.executors import Searched, search_grids
 from pairflip.selection.journal import identity
-from pairflip.selection.outer import outer_error, outer_folds
 from pairflip.selection.progress import Show, followed_by
 from pairflip.selection.settings import Selection, as_selection
-from pairflip.selection.shrinkage import with_surface
 from pairflip.selection.tasks import Grid, plan_work
 
 
@@ -78,7 +77,7 @@ def select_size(
         curves.append(curve)
     grid, curve = grids[0], curves[0]
     if selection.ridges:
-        curve = with_surface(curves, selection.ridges)
+        curve = _with_surface(curves, selection.ridges)
         grid = grids[selection.ridges.index(curve.ridge)]
     with followed_by(None):
         curve = with_checks(curve, grid, selection, groups, journal, n_jobs, progress)
@@ -88,6 +87,25 @@ def select_size(
         select = partial(select_size, engine=engine, n_jobs=n_jobs, progress=progress)
         outer = outer_error(problem, selection, groups, journal, select)
     return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
+
+
+def _with_surface(curves: Sequence[SizeCurve], ridges: Sequence[float]) -> SizeCurve:
+    """The curve of the ridge with the lowest held-out error at any size, and the errors of all.
+
+    Of equal errors the smaller ridge counts. Which size of that curve to keep is then decided as without ridge, by
+    `verdict.recommended_size`.
+    """
+    errors = np.stack([curve.cv_error for curve in curves])
+    at = int(np.argmin(errors.min(axis=1)))
+    surface = RidgeSurface(
+        ridges=np.array(ridges, dtype=float),
+        errors=errors,
+        predictions=np.stack([curve.predictions for curve in curves]) if len(curves) > 1 else None,
+        ridge=float(ridges[at]),
+    )
+    notes = dict.fromkeys(note for curve in curves for note in curve.notes)
+    seconds = sum(curve.seconds for curve in curves)
+    return replace(curves[at], ridge_surface=surface, notes=tuple(notes), seconds=seconds)
 
 
 def select_many(
@@ -114,23 +132,6 @@ def select_many(
     for number, curve in _curves(grids, chosen, folders, n_jobs, progress=False):
         where = None, folders[number], n_jobs
         yield number, with_checks(curve, grids[number], chosen[number], *where, progress=False)
-
-
-def score_many(
-    asked: Sequence[tuple[SubsetProblem, Selection]],
-    *,
-    engine: str | Engine = "auto",
-    n_jobs: int | None = None,
-    journals: Sequence[Folder | None] | None = None,
-) -> Iterator[tuple[int, Scores]]:
-    """(problem, scores) for every problem as it is finished: errors (to ten digits) and energies of `select_size`."""
-    grids = [plan_work(problem, selection, engine, None) for problem, selection in asked]
-    folders = [None] * len(grids) if journals is None else journals
-
-    def finish(searched: Searched) -> Scores:
-        return scores(searched.results, asked[searched.number][1].polish)
-
-    yield from search_grids(grids, folders, n_jobs, False, finish)
 
 
 def run_shard(
@@ -200,13 +201,10 @@ def _plan(
     groups: ArrayLike | None,
 ) -> tuple[Selection, list[Grid]]:
     """The selection as one value, and its searches: a grid for each ridge to choose from, or one."""
-    given, known = (
-        settings if isinstance(sizes, Selection) else {"cv": cv, **settings},
-        isinstance(problem, SubsetProblem),
-    )
-    selection = as_selection(sizes, given, problem if known else None)
-    ridges = selection.ridges if known else ()
-    problems = [problem.with_shrinkage(ridge) for ridge in ridges] or [problem]
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings}, problem)
+    problems = [problem.with_shrinkage(ridge) for ridge in selection.ridges] or [problem]
     return selection, [plan_work(each, selection, engine, groups) for each in problems]
 
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pairflip.losses.squares import check_shrinkage
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.effort import FOLD_EFFORTS, Method, as_descent, as_method, check_chains, no_more_than
+from pairflip.search.effort import FOLD_EFFORTS, Method, as_method, check_chains, no_more_than
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import parse_cv
-from pairflip.selection.shrinkage import as_ridges, ridges_for
 from pairflip.text import label_text, plural
 
 
@@ -99,14 +99,14 @@ class Selection:
             "null": check_count("null (--null)", self.null),
             "outer": check_count("outer (--outer)", self.outer),
             "method": method,
-            "sizes": _listed(self.sizes),
+            "sizes": None if self.sizes is None else _listed(self.sizes),
             "cv": tuple(cv) if given_splits else cv,
             "schedule": as_schedule(self.schedule),
             "chains": None if self.chains is None else check_chains(self.chains),
             "seed": check_seed(self.seed),
             "polish": bool(self.polish),
             "prove": bool(self.prove),
-            "ridge": as_ridges(self.ridge),
+            "ridge": None if self.ridge is None else _checked_ridges(self.ridge),
         }
         if checked["outer"] == 1:
             raise ValueError("outer (--outer) is 1; expected 0 (none) or at least 2 folds, for instance 5.")
@@ -117,11 +117,6 @@ class Selection:
     def ridges(self) -> tuple[float, ...]:
         """Relative ridge terms to choose from; () where none is chosen, or "auto" is not resolved for a problem yet."""
         return self.ridge if isinstance(self.ridge, tuple) else ()
-
-    @property
-    def anneals(self) -> bool:
-        """Whether chains anneal; else they follow paths, descend and are kicked."""
-        return self.method == "anneal"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by name, for files and for display."""
@@ -152,6 +147,12 @@ class Selection:
 
 DEFAULT_STABILITY = 50
 """Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
+GRID = (0.0, 0.1, 1.0)
+"""What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
+LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
+"""The same for classes and counts, and their default. Without a penalty, training rows that are separated completely
+give held-out probabilities of 0 and 1, and a few rows decide about everything (docs/decisions/031)."""
+_EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
 _LARGEST_COUNT = 10_000
 _DEFAULT_LARGEST = 10
 
@@ -180,13 +181,16 @@ def as_selection(
         if unknown:
             raise TypeError(f"{unknown[0]!r} is not a setting of a selection; expected one of {', '.join(known)}.")
         selection = Selection(sizes, **settings)
-    return selection if problem is None else replace(selection, ridge=ridges_for(problem, selection.ridge))
+    if problem is None:
+        return selection
+    squared = problem.loss.squared
+    if selection.ridge == "auto" or (selection.ridge is None and not squared and not problem.ridge_given):
+        return replace(selection, ridge=GRID if squared else LIKELIHOOD_GRID)
+    return selection
 
 
-def _listed(sizes: Any) -> tuple[Any, ...] | None:
+def _listed(sizes: Any) -> tuple[Any, ...]:
     """Sizes as they were given, without 0, which is always there; what a table allows is checked with the table."""
-    if sizes is None:
-        return None
     if isinstance(sizes, (int, np.integer)):
         raise TypeError(f"sizes is {sizes}; expected several sizes, for instance range(1, {sizes + 1}) or [{sizes}].")
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
@@ -195,6 +199,22 @@ def _listed(sizes: Any) -> tuple[Any, ...] | None:
     if not given:
         raise ValueError("sizes is empty; expected at least one number of columns, for instance range(1, 11).")
     return given
+
+
+def _checked_ridges(ridge: Any) -> tuple[float, ...] | Literal["auto"]:
+    """Relative ridge terms to choose from, sorted, each once; "auto" as it is."""
+    if isinstance(ridge, str) and ridge == "auto":
+        return "auto"
+    if isinstance(ridge, (int, float, np.number)):
+        raise TypeError(
+            f"ridge is {ridge}; {_EXPECTED}. One penalty in the units of the table is a setting of SubsetProblem."
+        )
+    if isinstance(ridge, str) or not isinstance(ridge, Iterable):
+        raise ValueError(f"ridge is {ridge!r}; {_EXPECTED}.")
+    given = sorted({check_shrinkage(value) for value in ridge})
+    if not given:
+        raise ValueError(f"ridge is empty; {_EXPECTED}.")
+    return tuple(given)
 
 
 # What a table allows --------------------------------------------------------------------------------------------------
@@ -233,16 +253,6 @@ def check_sizes(problem: SubsetProblem, sizes: Any, fewest_rows: int) -> tuple[i
             f"from{forced}; expected sizes up to {fitting}."
         )
     return tuple(sorted({int(size) for size in sizes}))
-
-
-def by_descents(problem: SubsetProblem, selection: Selection) -> Selection:
-    """The selection by descents, for an energy that there is no annealing for."""
-    if selection.null and not problem.loss.squared:
-        raise ValueError(
-            f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets are "
-            "for squared error (the p-value in the answer is there for all)."
-        )
-    return replace(selection, method=as_descent(problem, selection.method))
 
 
 def model_settings(problem: SubsetProblem) -> dict[str, Any]:

@@ -1,50 +1,16 @@
-r"""Stability by half-samples: which columns are selected again when only half of the rows are seen.
-
-Folds have most rows in common, so that they repeat each other's mistakes. The two halves of a pair have no row in
-common: what both select, they found independently of each other. See docs/stability.md.
-
-*Bounds on the number of columns without effect that pass a threshold.* q columns are selected in each of 2B
-half-samples of p candidates, and a column passes if it was selected in at least a fraction :math:`\tau` of them. Let V
-be the number of columns that pass although their probability to be selected in a half-sample is at most
-:math:`\theta = q/p`, that of a column drawn blindly.
-
-Meinshausen & Buhlmann (JRSS B 72, 2010, theorem 1), without an assumption on distributions:
-
-.. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p} .
-
-Shah & Samworth (JRSS B 75, 2013, eq. 8), for complementary pairs, if the frequencies of such columns are r-concave:
-
-.. math:: E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} ,
-
-with D(mean, t, n, r) the largest probability :math:`P(X \ge t)` of an r-concave X on {0, 1/n, ..., 1} of that mean or
-a lower one.
-"""
+"""Which columns are selected again in half-samples, and bounds on how many of them are without effect."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from pairflip.engines import Engine
-from pairflip.engines.blas import one_blas_thread
-from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
-from pairflip.losses import HeldOutJudge
-from pairflip.philox import check_seed
-from pairflip.problem import SubsetProblem
-from pairflip.rules import Units
-from pairflip.search.portfolio import first_best
-from pairflip.selection.folds import Folds
-from pairflip.selection.progress import Show
-from pairflip.selection.settings import check_count
-from pairflip.selection.subsampling import TooFewRows, half_samples, search_halves
-from pairflip.supports import ABSENT, filled_up
-from pairflip.text import percent, plural
+from pairflip.text import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,114 +161,17 @@ class Stability:
         return table.drop(columns=["coef_5", "coef_95"]) if several else table
 
 
-def half_sample_stability(
-    problem: SubsetProblem,
-    sizes: int | Iterable[int],
-    pairs: int = 50,
-    *,
-    seed: int = 0,
-    groups: ArrayLike | None = None,
-    cv: Any = None,
-    effort: Literal["quick", "normal", "thorough"] = "normal",
-    engine: str | Engine = "auto",
-    n_jobs: int | None = None,
-    journal: Folder | None = None,
-    progress: Show = False,
-) -> Stability:
-    """Select columns in random halves of the rows, and count.
-
-    Parameters
-    ----------
-    problem
-        Table and target.
-    sizes
-        One number of columns, or several.
-    pairs
-        Complementary pairs of half-samples: twice as many searches.
-    seed
-        Of the halves.
-    groups
-        Labels of the rows; groups are in a half as a whole.
-    cv
-        ``"blocks:5"``: halves consist of whole blocks of neighbouring rows; other values are of no importance.
-    effort
-        How long each half is searched. ``"quick"`` may miss the best columns of many halves, as if they were unstable.
-    engine, n_jobs, journal, progress
-        As in `select_size`.
-    """
-    wanted = tuple(sorted({int(k) for k in ([sizes] if isinstance(sizes, (int, np.integer)) else sizes)}))
-    pairs = check_count("pairs", pairs, least=1)
-    halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
-    check_room(problem, wanted, halves)
-    chosen, supports = [], []
-    for k in wanted:
-        how: dict[str, Any] = {"seed": seed, "engine": engine, "effort": effort, "journal": journal}
-        every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
-        chosen.append(best)
-        supports.append(every)
-    return summarize(problem, halves, wanted, chosen, supports)
-
-
-def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
-    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
-    rows = min(problem.rows_present - left.size for left in halves.left_out)
-    most = max(rows - problem.forced.shape[1] - 1, 0)
-    smallest, largest = min(sizes, default=0), max(sizes, default=0)
-    unit = "column" if problem.units is None else "group"
-    if smallest < 1 or largest > problem.most_columns:
-        bad = smallest if smallest < 1 else largest
-        raise ValueError(f"size is {bad}; expected a number of {unit}s from 1 to {problem.most_columns}.")
-    if (problem.ridge == 0 or not problem.loss.squared) and np.sort(problem.form.widths)[:largest].sum() > most:
-        limit = f"sizes up to {most}" if problem.units is None else f"at most {most} columns in them"
-        raise TooFewRows(
-            f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
-            f"; expected {limit}."
-        )
-
-
-@one_blas_thread()
-def summarize(
-    problem: SubsetProblem, halves: Folds, sizes: Sequence[int], chosen: Sequence[Ints], supports: Sequence[Ints]
-) -> Stability:
-    """The record of what half-samples found, with the coefficients in each."""
-    judge, units = problem.loss.held_out(problem, halves), problem.units
-    best = [first_best(judge.judged(every)[1], judge.yy) for every in supports]
-    selected = tuple(every[np.arange(len(halves)), place] for every, place in zip(supports, best, strict=True))
-    columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
-    names = problem.column_names
-    if units is None:
-        coefs = tuple(judge.fits(each).coefs for each in selected)
-    else:
-        coefs = tuple(_group_coefficients(problem, units, judge, each) for each in selected)
-    return Stability(
-        sizes=np.array(sizes, dtype=np.int64),
-        pairs=len(halves) // 2,
-        rows=min(problem.rows_present - left.size for left in halves.left_out),
-        n_candidates=problem.form.n_columns,
-        how=halves.how,
-        chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
-        columns=columns,
-        names=[names[j] if units is None else units.name(j, names) for j in columns.tolist()],
-        supports=selected,
-        coefs=coefs,
-    )
-
-
-def _group_coefficients(problem: SubsetProblem, units: Units, judge: HeldOutJudge, supports: Ints) -> Floats:
-    """Coefficients (F, k) or (F, k, q) of the units of each fold; not-a-number for a group of several columns."""
-    columns = filled_up([problem.columns_of(support) for support in supports])
-    fits = judge.fits(columns).coefs
-    coefs = np.full((*supports.shape, *fits.shape[2:]), np.nan)
-    for fold, support in enumerate(supports):
-        unit_of = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
-        for place, unit in enumerate(support.tolist()):
-            if np.count_nonzero(unit_of == unit) == 1:
-                coefs[fold, place] = fits[fold, unit_of == unit][0]
-    return coefs
-
-
 def false_bound(q: int, p: int, pairs: int, threshold: float) -> FalseBound:
-    """Both bounds on the expected number of columns without effect that pass; never more than p."""
+    r"""Both bounds on the expected number of columns without effect that pass; never more than p.
+
+    q columns are selected in each of 2B half-samples of p candidates, and a column passes if it was selected in at
+    least a fraction :math:`\tau` of them. V is the number of columns that pass although their probability to be
+    selected in a half-sample is at most :math:`\theta = q/p`, that of a column drawn blindly. Meinshausen & Buhlmann
+    (JRSS B 72, 2010, theorem 1), and Shah & Samworth (JRSS B 75, 2013, eq. 8) for r-concave frequencies:
+
+    .. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p}, \qquad
+        E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} .
+    """
     if not 0.5 < threshold <= 1.0:
         raise ValueError(f"threshold is {threshold}; expected a fraction above 0.5 and up to 1, for instance 0.8.")
     blind = q / p

@@ -1,30 +1,37 @@
 """Complementary pairs of random half-samples, and the search that each of them gets.
 
-A half-sample is a fold whose left-out rows are all that are not in it, so that searches, journal and workers are those
-of folds, with random numbers of their own. Pair b depends on (seed, b) and the rows alone: a run with more pairs begins
-with the same ones. Each size is searched on its own (paths run to that size), so that it does not depend on others.
-The effort is that of folds: a search that misses the best columns of a half looks like instability.
+A half-sample is a fold whose left-out rows are all that are not in it, with random numbers of its own. Pair b depends
+on (seed, b) and the rows alone, and each size is searched on its own: more pairs or sizes change nothing of the others.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.engines import Engine
+from pairflip.engines.blas import one_blas_thread
 from pairflip.journal_file import Folder
-from pairflip.philox import address_keys, start_order
+from pairflip.least_squares import Floats
+from pairflip.losses import HeldOutJudge
+from pairflip.philox import address_keys, check_seed, start_order
 from pairflip.problem import SubsetProblem
+from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
 from pairflip.selection.executors import search_grids
 from pairflip.selection.folds import Blocks, Folds, Rows, check_groups, parse_cv
 from pairflip.selection.progress import Show
+from pairflip.selection.settings import check_count
+from pairflip.selection.stability import Stability
 from pairflip.selection.tasks import plan_halves
+from pairflip.supports import ABSENT, filled_up
+from pairflip.text import plural
 
-HALVES_FOLDER = "half-samples"
-"""Where in a journal's folder the half-samples have a journal of their own."""
+Ints = NDArray[np.int64]
+
 _FEWEST_UNITS = 4
 _NO_SIZE = 0  # nothing is searched at size 0, so its addresses are free: those of the halves
 
@@ -83,7 +90,7 @@ def search_halves(
     progress: Show,
     final: bool = False,
     first_folds: int = 2,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Columns (folds, chains, size) that the searches of all folds found, and the best (size,) of all rows if `final`.
 
     Columns are sorted. A journal is known by its `first_folds`: it can be extended by more of them, and by other sizes.
@@ -97,3 +104,109 @@ def search_halves(
         return every, np.zeros(0, np.int64)
     (supports,), (energies,) = results.of(size, final=True)
     return every, np.sort(supports[first_best(energies, problem.form.yy)])
+
+
+def half_sample_stability(
+    problem: SubsetProblem,
+    sizes: int | Iterable[int],
+    pairs: int = 50,
+    *,
+    seed: int = 0,
+    groups: ArrayLike | None = None,
+    cv: Any = None,
+    effort: Literal["quick", "normal", "thorough"] = "normal",
+    engine: str | Engine = "auto",
+    n_jobs: int | None = None,
+    journal: Folder | None = None,
+    progress: Show = False,
+) -> Stability:
+    """Select columns in random halves of the rows, and count.
+
+    Parameters
+    ----------
+    problem
+        Table and target.
+    sizes
+        One number of columns, or several.
+    pairs
+        Complementary pairs of half-samples: twice as many searches.
+    seed
+        Of the halves.
+    groups
+        Labels of the rows; groups are in a half as a whole.
+    cv
+        ``"blocks:5"``: halves consist of whole blocks of neighbouring rows; other values are of no importance.
+    effort
+        How long each half is searched. ``"quick"`` may miss the best columns of many halves, as if they were unstable.
+    engine, n_jobs, journal, progress
+        As in `select_size`.
+    """
+    wanted = tuple(sorted({int(k) for k in ([sizes] if isinstance(sizes, (int, np.integer)) else sizes)}))
+    pairs = check_count("pairs", pairs, least=1)
+    halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
+    check_room(problem, wanted, halves)
+    chosen, supports = [], []
+    for k in wanted:
+        how: dict[str, Any] = {"seed": seed, "engine": engine, "effort": effort, "journal": journal}
+        every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
+        chosen.append(best)
+        supports.append(every)
+    return summarize(problem, halves, wanted, chosen, supports)
+
+
+def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
+    """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
+    rows = min(problem.rows_present - left.size for left in halves.left_out)
+    most = max(rows - problem.forced.shape[1] - 1, 0)
+    smallest, largest = min(sizes, default=0), max(sizes, default=0)
+    unit = "column" if problem.units is None else "group"
+    if smallest < 1 or largest > problem.most_columns:
+        bad = smallest if smallest < 1 else largest
+        raise ValueError(f"size is {bad}; expected a number of {unit}s from 1 to {problem.most_columns}.")
+    if (problem.ridge == 0 or not problem.loss.squared) and np.sort(problem.form.widths)[:largest].sum() > most:
+        limit = f"sizes up to {most}" if problem.units is None else f"at most {most} columns in them"
+        raise TooFewRows(
+            f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
+            f"; expected {limit}."
+        )
+
+
+@one_blas_thread()
+def summarize(
+    problem: SubsetProblem, halves: Folds, sizes: Sequence[int], chosen: Sequence[Ints], supports: Sequence[Ints]
+) -> Stability:
+    """The record of what half-samples found, with the coefficients in each."""
+    judge, units = problem.loss.held_out(problem, halves), problem.units
+    best = [first_best(judge.judged(every)[1], judge.yy) for every in supports]
+    selected = tuple(every[np.arange(len(halves)), place] for every, place in zip(supports, best, strict=True))
+    columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
+    names = problem.column_names
+    if units is None:
+        coefs = tuple(judge.fits(each).coefs for each in selected)
+    else:
+        coefs = tuple(_group_coefficients(problem, units, judge, each) for each in selected)
+    return Stability(
+        sizes=np.array(sizes, dtype=np.int64),
+        pairs=len(halves) // 2,
+        rows=min(problem.rows_present - left.size for left in halves.left_out),
+        n_candidates=problem.form.n_columns,
+        how=halves.how,
+        chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),
+        columns=columns,
+        names=[names[j] if units is None else units.name(j, names) for j in columns.tolist()],
+        supports=selected,
+        coefs=coefs,
+    )
+
+
+def _group_coefficients(problem: SubsetProblem, units: Units, judge: HeldOutJudge, supports: Ints) -> Floats:
+    """Coefficients (F, k) or (F, k, q) of the units of each fold; not-a-number for a group of several columns."""
+    columns = filled_up([problem.columns_of(support) for support in supports])
+    fits = judge.fits(columns).coefs
+    coefs = np.full((*supports.shape, *fits.shape[2:]), np.nan)
+    for fold, support in enumerate(supports):
+        unit_of = np.where(columns[fold] == ABSENT, ABSENT, units.first[columns[fold]])
+        for place, unit in enumerate(support.tolist()):
+            if np.count_nonzero(unit_of == unit) == 1:
+                coefs[fold, place] = fits[fold, unit_of == unit][0]
+    return coefs

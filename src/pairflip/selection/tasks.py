@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,18 +23,18 @@ from pairflip.search.effort import (
     FINAL_EFFORTS,
     FOLD_EFFORTS,
     Effort,
+    as_descent,
     check_engine,
     count_chains,
     kick_nanoseconds,
 )
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
-from pairflip.selection.settings import Selection, by_descents, check_sizes, model_settings
+from pairflip.selection.settings import Selection, check_sizes, model_settings
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
 _FOLD_NS = 5e7  # what the annealing chains of one fold may take by default
-_FIRST_ADDRESS = 1 << 30  # of half-samples, beyond all folds
 
 
 class Task(NamedTuple):
@@ -59,19 +59,6 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Search:
-    """How each support is searched."""
-
-    engine: Any
-    seed: int
-    schedule: Schedule | None  # of annealing; None: path, descents and kicks
-    in_fold: Effort
-    final: Effort  # on all rows
-    sparing: bool  # searches are so short that forming the matrix of a wide fold would take longer
-    first_address: int  # of the folds' random numbers, so that half-samples have others than folds
-
-
-@dataclass(frozen=True)
 class Grid:
     """Every search of one problem: all sizes in all folds and on all rows."""
 
@@ -82,7 +69,12 @@ class Grid:
     final_chains: dict[int, int]  # of each size on all rows
     chain_ns: dict[int, float]  # what a chain of each size takes on one core, by the cost model
     exact: frozenset[int]  # sizes of which every support is looked at in the folds
-    search: Search
+    engine: Any
+    seed: int
+    schedule: Schedule | None  # of annealing; None: path, descents and kicks
+    in_fold: Effort
+    final_effort: Effort  # on all rows
+    half_samples: bool  # in place of folds
     settings: dict[str, Any]  # all that determines the result apart from the data, for files and readers
     notes: tuple[str, ...]
 
@@ -95,10 +87,13 @@ class Grid:
 @one_blas_thread()  # more would round differently
 def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Grid:
     """The searches of a selection, everything checked against the table."""
-    if not isinstance(problem, SubsetProblem):
-        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.form.quadratic or problem.form.grouped:
-        selection = by_descents(problem, selection)
+        if selection.null and not problem.loss.squared:
+            raise ValueError(
+                f"null (--null) is {selection.null} and loss is {problem.loss.name!r}; expected 0: shuffled targets "
+                "are for squared error (the p-value in the answer is there for all)."
+            )
+        selection = replace(selection, method=as_descent(problem, selection.method))
     if not problem.form.plain:
         engine = check_engine(problem, engine)
     folds = as_folds(selection.cv, problem, groups, selection.seed)
@@ -129,12 +124,12 @@ def _decide(
 
     The effort of a half-sample does not depend on how many there are; that of a fold does.
     """
-    form, effort = problem.form, selection.effort
+    form, effort, anneals = problem.form, selection.effort, selection.method == "anneal"
     notes: tuple[str, ...] = ()
-    if not (selection.anneals or get_engine(engine).searches):
+    if not (anneals or get_engine(engine).searches):
         engine, notes = "numba", (ON_THE_CPU,)
     in_fold = (FOLD_EFFORTS if halves or len(folds) > FEW_FOLDS else FEW_FOLD_EFFORTS)[effort]
-    schedule = as_schedule(selection.schedule) if selection.anneals else None
+    schedule = as_schedule(selection.schedule) if anneals else None
     written = selection.to_dict()
     if schedule is None:
         del written["schedule"]
@@ -156,9 +151,12 @@ def _decide(
         final_chains=final_chains,
         chain_ns=chain_ns,
         exact=frozenset(k for k in sizes if exact_allowed and is_solved(form, k, effort, chains * chain_ns[k])),
-        search=Search(
-            engine, selection.seed, schedule, in_fold, FINAL_EFFORTS[effort], halves, _FIRST_ADDRESS if halves else 0
-        ),
+        engine=engine,
+        seed=selection.seed,
+        schedule=schedule,
+        in_fold=in_fold,
+        final_effort=FINAL_EFFORTS[effort],
+        half_samples=halves,
         settings=written
         | {
             "sizes": list(sizes),
@@ -217,7 +215,7 @@ def missing(results: Results, shard: tuple[int, int] = (1, 1)) -> list[Task]:
     for row, fold in enumerate((ALL_ROWS, *range(len(grid.folds)))):
         for column, size in enumerate(grid.sizes):
             # A path runs over all sizes of a fold, so that these stay together.
-            place = row if grid.search.schedule is None else row * len(grid.sizes) + column
+            place = row if grid.schedule is None else row * len(grid.sizes) + column
             if place % of != part - 1:
                 continue
             if (size, fold == ALL_ROWS) not in results.cells:
@@ -237,7 +235,7 @@ def batches(grid: Grid, tasks: Iterable[Task], target_ns: float) -> list[list[Ta
     Where paths are followed, the tasks of a fold stay together.
     """
     result: list[list[Task]] = []
-    filled, whole_folds = np.inf, grid.search.schedule is None
+    filled, whole_folds = np.inf, grid.schedule is None
     for task in tasks:
         chain_ns = grid.chain_ns[task.size]
         step = task.last - task.first if whole_folds else max(1, int(target_ns / chain_ns))

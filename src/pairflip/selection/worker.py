@@ -19,12 +19,13 @@ from pairflip.search.effort import kick_nanoseconds
 from pairflip.search.exhaustive import best_support
 from pairflip.search.portfolio import NO_FLIPS, settle
 from pairflip.search.schedule import Schedule, forward_energies, scale_of
-from pairflip.selection.tasks import ALL_ROWS, Grid, Outcome, Search, Task
+from pairflip.selection.tasks import ALL_ROWS, Grid, Outcome, Task
 from pairflip.text import numbered
 
 FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 NO_STEPS = np.empty((0, 2, 0))
+_FIRST_HALF = 1 << 30  # address of the first half-sample, beyond all folds
 _KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
 _SHOWN_CHAINS = 16  # of an annealed final fit whose course is kept, for the figures
 
@@ -52,12 +53,12 @@ class Stop:
 @one_blas_thread()  # more would round differently
 def run_batch(grid: Grid, tasks: Sequence[Task], stop: Stop | None = None, engine: str | None = None) -> list[Outcome]:
     """What the chains of all tasks found; tasks of one fold that follow each other share its form."""
-    walker = get_engine(engine or grid.search.engine)
+    walker = get_engine(engine or grid.engine)
     tick = (stop or Stop()).tick
     outcomes = []
     for fold, group in groupby(tasks, key=lambda task: task.fold):
         form, of_fold = training_form(grid, fold), list(group)
-        if grid.search.schedule is None:
+        if grid.schedule is None:
             outcomes += _descents(grid, of_fold, form, walker, tick)
             continue
         for task, plan in zip(of_fold, annealing_plans(grid, of_fold, form), strict=True):
@@ -74,7 +75,8 @@ def run_batch(grid: Grid, tasks: Sequence[Task], stop: Stop | None = None, engin
 
 def training_form(grid: Grid, fold: int) -> Form:
     """The problem of one fold."""
-    problem, sparing = grid.problem, grid.search.sparing
+    # Half-samples are searched so shortly that forming the matrix of a wide one would take longer.
+    problem, sparing = grid.problem, grid.half_samples
     if fold == ALL_ROWS:
         return problem.form
     left_out = grid.folds.left_out[fold]
@@ -90,7 +92,7 @@ def training_form(grid: Grid, fold: int) -> Form:
 def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: Tick) -> list[Outcome]:
     """Outcomes of tasks of one fold: chain 0 of a size starts from the path, the others from random supports."""
     final, n = tasks[0].fold == ALL_ROWS, form.n_columns
-    effort = grid.search.final if final else grid.search.in_fold
+    effort = grid.final_effort if final else grid.in_fold
     enumerable = set() if final else {k for k in grid.exact if k < n and (form.dense or k == 1)}
     exact = {task.size: best_support(form, task.size) for task in tasks if task.size in enumerable}
     path: list[NDArray[np.int64]] = []
@@ -98,7 +100,7 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
     if any(task.size not in exact and (task.first == 0 or task.size >= n) for task in tasks):
         path, low = walker.path(form, max(grid.sizes), passes=effort.passes, tick=tick)
     outcomes, pairs, places = [], [], []
-    for task, keys in zip(tasks, _keys(grid.search, tasks), strict=True):
+    for task, keys in zip(tasks, _keys(grid, tasks), strict=True):
         k, chains, from_path = task.size, task.last - task.first, int(task.first == 0)
         supports, energies = np.empty((chains, k), dtype=np.int64), np.empty(chains)
         outcomes.append(Outcome(task, supports, energies, NO_STEPS))
@@ -134,13 +136,14 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
     return outcomes
 
 
-def _keys(search: Search, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
+def _keys(grid: Grid, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
     """The keys (chains, 2) of the chains of each task, by their addresses (seed, size, fold, chain)."""
     counts = [task.last - task.first for task in tasks]
     sizes = np.repeat([task.size for task in tasks], counts)
-    addresses = [task.fold if task.fold == ALL_ROWS else search.first_address + task.fold for task in tasks]
+    first = _FIRST_HALF if grid.half_samples else 0
+    addresses = [task.fold if task.fold == ALL_ROWS else first + task.fold for task in tasks]
     chains = np.concatenate([np.arange(task.first, task.last) for task in tasks])
-    return np.split(address_keys(search.seed, sizes, np.repeat(addresses, counts), chains), np.cumsum(counts)[:-1])
+    return np.split(address_keys(grid.seed, sizes, np.repeat(addresses, counts), chains), np.cumsum(counts)[:-1])
 
 
 # Annealing ------------------------------------------------------------------------------------------------------------
@@ -148,12 +151,12 @@ def _keys(search: Search, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
 
 def annealing_plans(grid: Grid, tasks: Sequence[Task], form: Form) -> list[WalkPlan]:
     """The chains of each task of one fold."""
-    schedule, largest = grid.search.schedule, max(tasks, key=lambda task: task.size)
+    schedule, largest = grid.schedule, max(tasks, key=lambda task: task.size)
     assert schedule is not None
     if largest.size > form.n_columns:
         raise _too_large(grid, largest, form.n_columns)
     betas, flips = temperatures(schedule, form, {task.size for task in tasks}), schedule.flips(form.n_columns)
-    keys = _keys(grid.search, tasks)
+    keys = _keys(grid, tasks)
     return [WalkPlan(task.size, betas[task.size], flips, key) for task, key in zip(tasks, keys, strict=True)]
 
 
