@@ -293,8 +293,7 @@ MORE = {"two threads", "columns, one thread", "columns, cold", "one chain, two t
 
 
 @pytest.mark.parametrize(
-    "options",
-    [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name in MORE)) for name, case in CASES.items()],
+    "options", [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name in MORE)) for name, case in CASES.items()]
 )
 def test_anneal(options):
     options = {"memory_budget": 2**28, "beta": 1.0, **options}

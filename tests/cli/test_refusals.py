@@ -115,10 +115,7 @@ BAD = [
         "select grouped.csv -t y --groups g --missing drop-rows",
         "--groups 'g' has no value in row '3'; expected a group",
     ),
-    (
-        "posterior mixed.csv -t sick --keep a",
-        "select and fit take classes (--loss logistic or multinomial), other",
-    ),
+    ("posterior mixed.csv -t sick --keep a", "select and fit take classes (--loss logistic or multinomial), other"),
     # the search and its journal
     (f"{Y} --cv many", "--cv is 'many'"),
     (f"{Y} --cv 99", "cv is 99 folds"),

@@ -73,10 +73,7 @@ def test_separated_classes_give_a_warning(data):
         SubsetClassifier(1).fit(X, X["gene 1"] > 0)
 
 
-@pytest.mark.parametrize(
-    ("y", "words"),
-    [(np.zeros(120), "one class only"), (np.linspace(0, 1, 120), "continuous")],
-)
+@pytest.mark.parametrize(("y", "words"), [(np.zeros(120), "one class only"), (np.linspace(0, 1, 120), "continuous")])
 def test_bad_targets_get_one_sentence(data, y, words):
     with pytest.raises(ValueError, match=words):
         SubsetClassifier(1).fit(data[0], y)

@@ -11,17 +11,7 @@ from _curves import make_curve
 from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline
-from pairflip import (
-    Samples,
-    SizeCurve,
-    SubsetProblem,
-    figures,
-    posterior,
-    sample,
-    select_size,
-    temper,
-    write_report,
-)
+from pairflip import Samples, SizeCurve, SubsetProblem, figures, posterior, sample, select_size, temper, write_report
 from pairflip.report.figures_by_column import disagreement
 from pairflip.report.numbers import inclusion_bars, probability_bars
 from pairflip.report.page import render

@@ -57,10 +57,7 @@ SENTENCES = {
         made([[4], [7]], [1.0, 41.0]),
         "Proved: no other column of these 276 fits better; the next best is 4000 % worse: “x7”.",
     ),
-    "only the best was asked for": (
-        made(BEST[:1], [10.0]),
-        "Proved: no other 3 columns of these 276 fit better.",
-    ),
+    "only the best was asked for": (made(BEST[:1], [10.0]), "Proved: no other 3 columns of these 276 fit better."),
     "large sets say what differs": (
         made(MANY, [10.0, 11.0]),
         "Proved: no other 8 columns of these 276 fit better; the next best set is 10 % worse: “x9” in place of “x7”.",
