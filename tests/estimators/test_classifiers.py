@@ -3,9 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pairflip import SubsetClassifier, SubsetClassifierCV, SubsetProblem, best_subset
 
@@ -59,12 +56,6 @@ def test_the_size_is_chosen_with_the_classes(data):
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], -2 * model.curve_.cv_error)
     np.testing.assert_allclose(model.curve_.predict(X), model.predict_proba(X)[:, 1], rtol=1e-9)
     assert model.score(X, y) > 0.75
-
-
-def test_in_a_pipeline_and_in_a_cross_validation(data):
-    X, y = data
-    model = make_pipeline(StandardScaler(), SubsetClassifier(2, effort="quick", random_state=0))
-    assert cross_val_score(model, X, y, cv=3, scoring="roc_auc").mean() > 0.8
 
 
 def test_separated_classes_give_a_warning(data):

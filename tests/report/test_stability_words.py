@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from _cli import assert_refused, invoke, planted, without_figures, write_csv
-from _page import Outline
+from _page import text_of
 from pairflip import SubsetProblem, figures, select_size
 from pairflip.cli.select import DEFAULT_STABILITY
 from pairflip.report.answer import answer_of
@@ -93,7 +93,7 @@ def test_names_that_halves_do_not_repeat_are_doubted(curve):
 def test_without_half_samples_nothing_is_said(curve):
     silent = dataclasses.replace(curve, stability=None, null=None)
     assert "halves" not in answer_of(silent).text
-    assert "halves" not in " ".join(Outline(render(silent)).text).replace("halves of the rows", "")
+    assert "halves" not in text_of(render(silent)).replace("halves of the rows", "")
     assert stability_record(silent) is None
     with pytest.raises(ValueError, match="no half-samples"):
         figures.plot_frequencies(silent)
@@ -135,7 +135,7 @@ def test_a_shuffled_target_has_the_same_values_and_what_is_forced_stays():
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_shows_frequencies_errors_and_escapes_names(curve):
     page = render(curve)
-    text = " ".join(" ".join(Outline(page).text).split())
+    text = text_of(page)
     assert "<b>c3" not in page
     for words in (
         "How often halves of the rows select each column", "Meinshausen and Bühlmann", "r-concave (Shah and Samworth)",
