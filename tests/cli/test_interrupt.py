@@ -21,7 +21,7 @@ from pairflip.selection import SizeCurve
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
 
-ARGUMENTS = ["select", "a table.csv", "-t", "y", "--sizes", "1-3", "--cv", "2x10", "--chains", "30", "--jobs", "2"]
+ARGUMENTS = ["select", "a table.csv", "-t", "y", "--sizes", "1-3", "--cv", "10", "--chains", "30", "--jobs", "2"]
 ARGUMENTS += ["--stability", "0"]
 NOTHING_KEPT = "pairflip: interrupted; nothing was kept and nothing was written (a journal keeps finished work).\n"
 
@@ -38,8 +38,8 @@ def lines(journal):
 
 def test_with_a_journal_it_resumes(folder, monkeypatch):
     journal = folder / "my journal"
-    total = 3 * 20 * 30 + 3 * 30
-    for number, least in ((signal.SIGTERM, 100), (signal.SIGINT, 400)):
+    total = 3 * 10 * 30 + 3 * 30
+    for number, least in ((signal.SIGTERM, 50), (signal.SIGINT, 200)):
         arguments = [*ARGUMENTS, "--journal", journal.name]
         ready = {"ready": lambda least=least: lines(journal) > least, "number": number, "folder": folder}
         code, out, err, _ = interrupt("import pairflip.__main__ as run; run.main()", *arguments, **ready)

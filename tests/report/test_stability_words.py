@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from _cli import assert_refused, invoke, planted, without_figures, write_csv
+from _cli import invoke, planted, without_figures, write_csv
 from _page import text_of
 from pairflip import SubsetProblem, figures, select_size
 from pairflip.cli.select import DEFAULT_STABILITY
@@ -202,9 +202,3 @@ def test_options_say_how_many_and_where(data, tmp_path):
     none = select(data, "--stability", "0", "--out", "none")
     assert "halves" not in none.stdout
     assert not (tmp_path / "none" / "half_samples.csv").exists()
-
-
-def test_bad_numbers_are_refused(data):
-    assert_refused(select(data, "--stability", "-1"), "--stability", "-1", "expected a whole number")
-    assert_refused(select(data, "--null", "100000"), "--null", "expected a whole number from 0 to 10,000")
-    assert_refused(select(data, "--stability-at", "some"), "--stability-at", "chosen")
