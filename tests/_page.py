@@ -1,15 +1,9 @@
-"""A page to look at, and how tests read it."""
+"""How tests read a page."""
 
 import json
 import re
 from html.parser import HTMLParser
 
-from _curves import make_curve, plain_names
-from pairflip.report.page import render
-
-CURVE = make_curve()
-NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))
-PAGE = render(CURVE, target="y", title="A title")
 VOID = {"meta", "input", "br"}
 
 
@@ -38,8 +32,9 @@ class Outline(HTMLParser):
         return [attrs for name, attrs in self.tags if name == tag]
 
 
-OUTLINE = Outline(PAGE)
-TEXT = " ".join(" ".join(OUTLINE.text).split())
+def text_of(page):
+    """What a reader of a page sees, in one line."""
+    return " ".join(" ".join(Outline(page).text).split())
 
 
 def data_of(page):

@@ -10,51 +10,41 @@ import pytest
 from typer.main import get_command
 
 import pairflip
-from _cli import FILES, assert_refused, invoke, plain, run, without_figures
+from _cli import FILES, assert_refused, invoke, plain, run, small_table, without_figures
 from pairflip.cli import app
 from pairflip.selection import SizeCurve
 
 DEMO = ["demo", "--sizes", "1,3", "--jobs", "2"]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """The demo as people type it, in a folder of its own."""
-    folder = tmp_path_factory.mktemp("demo")
-    invoke("doctor")  # compiles whatever is not compiled, which may say so on standard error
-    done = run(*DEMO, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return folder, done
-
-
-def test_demo_answers_first_then_shows_the_table_then_the_files(demo):
-    folder, done = demo
+def test_demo_answers_first_then_shows_the_table_then_the_files_and_gives_the_same_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    without_figures(monkeypatch)
+    done = invoke(*DEMO)
+    assert done.exit_code == 0, done.stderr
     texts = ("Keep 3 columns: “bmi”, “bp” and “ltg”", "cv_error  ", "Report: pairflip-demo")
     places = [done.stdout.index(text) for text in texts]
     assert places == sorted(places)
     table = done.stdout[done.stdout.index(texts[1]) :].split("\n\n")[0]
     rows = [line.split() for line in table.splitlines() if line.strip()[:1].isdigit()]
-    assert [row[0].rstrip("*+") for row in rows] == ["0", "1", "3"]
-    assert [row[-1] for row in rows] == ["alone)", "bmi", "ltg"]
-    assert done.stderr == ""  # silent and plain without a terminal
-    assert "\x1b" not in done.stdout
-    assert "\r" not in done.stdout
+    assert [(row[0].rstrip("*+"), row[-1]) for row in rows] == [("0", "alone)"), ("1", "bmi"), ("3", "ltg")]
+    assert not {"\x1b", "\r"} & set(done.stdout)  # plain without a terminal
     assert all(line == line.rstrip() for line in done.stdout.splitlines())
-    assert [path.name for path in folder.iterdir()] == ["pairflip-demo"]
-    assert {path.name for path in (folder / "pairflip-demo").iterdir()} == FILES - {"run.toml"}
-
-
-def test_demo_again_replaces_its_folder_and_gives_the_same(demo, monkeypatch):
-    folder, _ = demo
-    monkeypatch.chdir(folder)
-    without_figures(monkeypatch)
-    before = SizeCurve.load(folder / "pairflip-demo" / "result.json")
-    done = invoke("demo", "--sizes", "1,3", "--jobs", "1", "--json")
-    assert done.exit_code == 0, done.stderr
-    printed = json.loads(done.stdout)
-    after = SizeCurve.load(folder / "pairflip-demo" / "result.json")
+    assert {path.name for path in (tmp_path / "pairflip-demo").iterdir()} == FILES - {"run.toml", "figures"}
+    before = SizeCurve.load(tmp_path / "pairflip-demo" / "result.json")
+    printed = json.loads(invoke("demo", "--sizes", "1,3", "--jobs", "1", "--json").stdout)
+    after = SizeCurve.load(tmp_path / "pairflip-demo" / "result.json")
     assert printed["cv_error"] == before.cv_error.tolist() == after.cv_error.tolist()
-    assert [path.name for path in folder.iterdir()] == ["pairflip-demo"]
+    assert [path.name for path in tmp_path.iterdir()] == ["pairflip-demo"]
+
+
+def test_in_a_shell_it_is_silent_and_plain(tmp_path):
+    small_table(tmp_path / "small.csv")
+    done = run("fit", "small.csv", "-t", "y", "-k", "2", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The best 2 columns for y: R^2 0.99")
+    assert not {"\x1b", "\r"} & set(done.stdout + done.stderr)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
 
 
 def test_demo_replaces_nothing_but_results(tmp_path, monkeypatch):
@@ -99,7 +89,7 @@ def test_help_is_quick():
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     empty = "import typer\napp = typer.Typer()\nfor name in 'ab': app.command(name)(lambda: None)\napp()"
-    ours, smallest = (min(seconds(program) for _ in range(5)) for program in (["-m", "pairflip"], ["-c", empty]))
+    ours, smallest = (min(seconds(program) for _ in range(3)) for program in (["-m", "pairflip"], ["-c", empty]))
     assert ours < 3 * smallest
 
 

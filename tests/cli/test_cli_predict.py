@@ -27,7 +27,7 @@ def home(tmp_path_factory):
         without_figures(patch)
         done = invoke(
             "select", folder / "t.csv", "-t", "y", "--index", "id", "--sizes", "1-3", "--effort", "quick",
-            "--out", folder / "result", "--quiet",
+            "--cv", "2x10", "--stability", "1", "--out", folder / "result", "--quiet",
         )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     (folder / "t.csv").unlink()  # the training table is not needed
@@ -81,16 +81,19 @@ def places(value, at=()):
 
 
 def test_no_damaged_result_is_a_bug(home, tmp_path):
+    """Each part of another kind, and each list too short."""
     table, file = new_rows(home), tmp_path / "result.json"
     whole = json.loads((home / "result" / "result.json").read_text())
     unread = ("verdict", "stability_shown", "command", "run", "settings")
     text, outcomes = json.dumps(whole), []
     for number, (*before, last) in enumerate([at for at in places(whole) if at and at[0] not in unread]):
-        for other in ("shorter", WRONG[number % len(WRONG)]):
+        for shorter in (False, True):
             record = part = json.loads(text)
             for key in before:
                 part = part[key]
-            part[last] = part[last][:-1] if other == "shorter" and isinstance(part[last], list) else other
+            if shorter and not isinstance(part[last], list):
+                continue
+            part[last] = part[last][:-1] if shorter else WRONG[number % len(WRONG)]
             file.write_text(json.dumps(record))
             try:
                 SizeCurve.load(file)
@@ -98,14 +101,13 @@ def test_no_damaged_result_is_a_bug(home, tmp_path):
                 outcomes.append("refused")
             else:
                 done = invoke("predict", file, table)
-                assert done.exit_code in (0, 2), (before, last, other, done.stderr, done.exception)
+                assert done.exit_code in (0, 2), (before, last, shorter, done.stderr, done.exception)
                 outcomes.append(done.exit_code)
     assert min(map(outcomes.count, ("refused", 0, 2))) > 0
-    assert outcomes.count("refused") > 200
+    assert outcomes.count("refused") > 100
     file.write_text(json.dumps({**whole, "n_rows": 10**30}))
-    assert_refused(
-        invoke("predict", file, table), "result.json is damaged (table); expected what pairflip select wrote"
-    )
+    refused = invoke("predict", file, table)
+    assert_refused(refused, "result.json is damaged (table); expected what pairflip select wrote")
 
 
 def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):
@@ -170,7 +172,10 @@ def test_rows_outside_the_range_of_the_training_rows_are_marked_and_named(home):
     assert "its prediction is an extrapolation ('n1')." in remarks
 
 
-def test_json_has_everything(home):
+def test_json_and_names_of_rows(home):
+    odd = ['say "a, b"', "two\nlines", "007", "", "é"]
+    lines, _ = predicted(home / "result", new_rows(home, "odd.csv", id=odd))
+    assert [line["row"] for line in lines] == odd
     done = invoke("predict", home / "result", new_rows(home), "--json", "--interval", "0.8")
     record = json.loads(done.stdout)
     assert (record["size"], record["columns"], record["interval"], record["target"]) == (2, ["a", "d"], 0.8, "y")
@@ -194,14 +199,15 @@ def test_a_file_is_written_whole_and_never_over_another(home, tmp_path, monkeypa
 
 
 def test_inputs_are_never_written_over(home):
-    table = new_rows(home)
-    before = table.read_bytes()
-    for force in ((), ("--force",)):
-        assert_refused(invoke("predict", home / "result", table, "--out", table, *force), "is the table itself")
-        inside = home / "result" / "predictions.csv"
-        assert_refused(invoke("predict", home / "result", table, "--out", inside, *force), "is in the result folder")
-        file = home / "result" / "result.json"
-        assert_refused(invoke("predict", file, table, "--out", file, *force), "is the saved result itself")
+    table, result = new_rows(home), home / "result"
+    before, file = table.read_bytes(), result / "result.json"
+    for saved, out, words in [
+        (result, table, "is the table itself"),
+        (result, result / "predictions.csv", "is in the result folder"),
+        (file, file, "is the saved result itself"),
+    ]:
+        for force in ((), ("--force",)):
+            assert_refused(invoke("predict", saved, table, "--out", out, *force), words)
     assert table.read_bytes() == before
 
 
@@ -221,16 +227,22 @@ BAD_TABLES = [
 ]
 
 
-def test_what_cannot_be_used_is_one_sentence(home, tmp_path):
-    for changes, options, words in BAD_TABLES:
-        assert_refused(invoke("predict", home / "result", new_rows(home, "x.csv", **changes), *options), words)
-    table = new_rows(home)
-    assert_refused(invoke("predict", home / "result", home / "no.csv"), "does not exist; expected the file of a table")
-    assert_refused(invoke("predict"), "no result was named")
-    assert_refused(invoke("predict", home / "result"), "no table of new rows was named")
-    assert_refused(invoke("predict", tmp_path, table), "holds no result.json; expected a result folder")
-    assert_refused(invoke("predict", table, table), "is not JSON")
-    assert_refused(invoke("predict", tmp_path / "no", table), "cannot be read")
+@pytest.mark.parametrize(("changes", "options", "words"), BAD_TABLES)
+def test_refused_tables_and_options(home, changes, options, words):
+    assert_refused(invoke("predict", home / "result", new_rows(home, "x.csv", **changes), *options), words)
+
+
+def test_refused_results(home, tmp_path):
+    table, result = new_rows(home), home / "result"
+    for arguments, words in [
+        ((result, home / "no.csv"), "does not exist; expected the file of a table"),
+        ((), "no result was named"),
+        ((result,), "no table of new rows was named"),
+        ((tmp_path, table), "holds no result.json; expected a result folder"),
+        ((table, table), "is not JSON"),
+        ((tmp_path / "no", table), "cannot be read"),
+    ]:
+        assert_refused(invoke("predict", *arguments), words)
 
 
 def test_one_row_and_a_target_of_text(home):
@@ -263,12 +275,6 @@ def test_where_nothing_predicts_the_remark_says_so(home, monkeypatch):
     assert len({line["prediction"] for line in lines}) == 1
     assert "every row gets the same number, since nothing in the result predicts better (--size K" in remarks
     assert "without columns: every row gets the same number;" in predicted(home / "noise", table, "--size", "0")[1]
-
-
-def test_names_of_rows_come_back_as_they_were(home):
-    odd = ['say "a, b"', "two\nlines", "007", "", "é"]
-    lines, _ = predicted(home / "result", new_rows(home, "odd.csv", id=odd))
-    assert [line["row"] for line in lines] == odd
 
 
 def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):

@@ -10,20 +10,8 @@ from _cli import invoke, without_figures
 from pairflip import SizeCurve
 from pairflip.selection.criteria import concordance
 
-QUICK = [
-    "--cv",
-    "4",
-    "--sizes",
-    "1-2",
-    "--effort",
-    "quick",
-    "--stability",
-    "0",
-    "--ridge",
-    "1e-2",
-    "--keep",
-    "/^[a-e]$/",
-]
+QUICK = ["--cv", "4", "--sizes", "1-2", "--effort", "quick", "--stability", "0", "--ridge", "1e-2"]
+QUICK += ["--keep", "/^[a-e]$/"]
 TARGETS = {
     "sick": ["-t", "sick"],
     "species": ["-t", "species"],

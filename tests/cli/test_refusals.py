@@ -115,12 +115,12 @@ BAD = [
         "select grouped.csv -t y --groups g --missing drop-rows",
         "--groups 'g' has no value in row '3'; expected a group",
     ),
-    (
-        "posterior mixed.csv -t sick --keep a",
-        "select and fit take classes (--loss logistic or multinomial), other",
-    ),
+    ("posterior mixed.csv -t sick --keep a", "select and fit take classes (--loss logistic or multinomial), other"),
     # the search and its journal
     (f"{Y} --cv many", "--cv is 'many'"),
+    (f"{Y} --stability=-1", "--stability"),
+    (f"{Y} --null 100000", "expected a whole number from 0 to 10,000"),
+    (f"{Y} --stability-at some", "--stability-at is 'some'; expected"),
     (f"{Y} --cv 99", "cv is 99 folds"),
     (f"{Y} --engine steam", "engine is 'steam'"),
     (f"{Y} --ridge=-1", "ridge is -1"),

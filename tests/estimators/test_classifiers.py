@@ -3,9 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pairflip import SubsetClassifier, SubsetClassifierCV, SubsetProblem, best_subset
 
@@ -61,22 +58,13 @@ def test_the_size_is_chosen_with_the_classes(data):
     assert model.score(X, y) > 0.75
 
 
-def test_in_a_pipeline_and_in_a_cross_validation(data):
-    X, y = data
-    model = make_pipeline(StandardScaler(), SubsetClassifier(2, effort="quick", random_state=0))
-    assert cross_val_score(model, X, y, cv=3, scoring="roc_auc").mean() > 0.8
-
-
 def test_separated_classes_give_a_warning(data):
     X, _ = data
     with pytest.warns(UserWarning, match="separate the classes"):
         SubsetClassifier(1).fit(X, X["gene 1"] > 0)
 
 
-@pytest.mark.parametrize(
-    ("y", "words"),
-    [(np.zeros(120), "one class only"), (np.linspace(0, 1, 120), "continuous")],
-)
+@pytest.mark.parametrize(("y", "words"), [(np.zeros(120), "one class only"), (np.linspace(0, 1, 120), "continuous")])
 def test_bad_targets_get_one_sentence(data, y, words):
     with pytest.raises(ValueError, match=words):
         SubsetClassifier(1).fit(data[0], y)

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -160,17 +159,6 @@ def test_weight_two_is_a_repeated_row(data, model):
     assert equal.energy_ == pytest.approx(7.0 * plain.energy_)
 
 
-def test_weights_decide_which_columns_are_best():
-    """Half of the rows follow one column, half the other: who has the weight has the say."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 8))
-    half = np.arange(60) < 30
-    y = np.where(half, X[:, 2], X[:, 6])
-    for rows, column in ((half, 2), (~half, 6)):
-        weights = np.where(rows, 1.0, 1e-3)
-        assert SubsetRegressor(1, random_state=0).fit(X, y, weights).support_.tolist() == [column]
-
-
 def test_random_state_in_every_form(data):
     five = 5, np.int64(5), np.random.RandomState(5), np.random.RandomState(5), 6
     traces = [SubsetRegressor(K, random_state=state, **QUICK).fit(*data).trace_ for state in five]
@@ -192,22 +180,6 @@ def test_options_reach_the_annealing(data, schedule, engine):
 # ---- with the rest of scikit-learn
 
 
-def test_clone_and_pickle(data, model):
-    X, y = data
-    copy = clone(model.fit(X, y))
-    assert copy.get_params() == model.get_params()
-    assert not hasattr(copy, "coef_")
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.trace_.best_energy == model.trace_.best_energy
-
-
-def test_before_fitting(data, model):
-    for ask in (lambda: model.predict(data[0]), model.get_support, lambda: model.transform(data[0])):
-        with pytest.raises(NotFittedError, match="not fitted"):
-            ask()
-
-
 def test_in_a_pipeline(data, model):
     X, y = data
     scaled = X * np.geomspace(1e-3, 1e3, N)
@@ -218,6 +190,8 @@ def test_in_a_pipeline(data, model):
     assert selector[-1].coef_ == pytest.approx(model.coef_[[1, 4, 9]])
     assert selector[:-1].transform(X).shape == (M, K)
     assert selector[:-1].get_feature_names_out(NAMES).tolist() == CHOSEN
+    again = pickle.loads(pickle.dumps(model))
+    assert again.trace_.best_energy == model.trace_.best_energy
 
 
 def test_grid_search_finds_the_planted_size(data):
@@ -250,17 +224,6 @@ def test_names_come_from_the_data_frame(data, model, make):
     assert type(chosen) is make
     assert list(chosen.columns) == CHOSEN
     np.testing.assert_array_equal(chosen.to_numpy(), X[:, [1, 4, 9]])
-
-
-def test_selecting_and_undoing_it(data, model):
-    X, y = data
-    chosen = model.fit_transform(X, y)
-    np.testing.assert_array_equal(chosen, X[:, [1, 4, 9]])
-    assert model.get_support(indices=True).tolist() == model.support_.tolist()
-    assert model.get_feature_names_out().tolist() == model.trace_.best_names == ["x1", "x4", "x9"]
-    back = model.inverse_transform(chosen)
-    np.testing.assert_array_equal(back[:, [1, 4, 9]], chosen)
-    assert np.count_nonzero(back) == chosen.size
 
 
 def test_fitting_again_forgets_the_first_time(data, model):

@@ -6,7 +6,6 @@ import pytest
 import sklearn
 from scipy.stats import rankdata
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -200,10 +199,3 @@ def test_a_journal_makes_the_second_fit_quick(data, tmp_path):
     again = clone(model).fit(X, y).curve_
     assert np.array_equal(first.predictions, again.predictions)
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == before  # nothing new was written
-
-
-def test_diabetes_needs_fewer_columns_than_it_has():
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    model = SubsetRegressorCV(range(1, 11), cv=10, n_jobs=-1, random_state=0).fit(X, y)
-    assert model.n_nonzero_coefs_ < 10
-    assert {"bmi", "s5"} <= set(model.get_feature_names_out())

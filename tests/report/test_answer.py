@@ -142,13 +142,25 @@ def test_the_table_says_where_the_answer_is_corrected():
     assert note in size_table(CURVE).caption
 
 
-def test_the_largest_size_tried_is_told():
-    curve = dataclasses.replace(make_curve(names=NAMES[:24], planted=8, sizes=[1, 2, 3], noise=0.1), n_folds=10)
-    assert doubts(curve, "largest size tried (3)")
-    assert not doubts(CURVE, "largest size tried")
-
-
 # Facts of the table -------------------------------------------------------------------------------------------------
+
+
+def test_facts_of_the_table_are_told():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    assert identical_rows(X, y) == 0
+    again = [*range(20), 0, 0, 5]
+    X, y = X[again], y[again]
+    assert identical_rows(X, y) == 3
+    assert doubts(select_size(SubsetProblem(X, y), [1], cv=5, chains=2), "3 rows of the table are copies")
+    X[-1, 0] += 1e-9
+    assert identical_rows(X, y) == 2
+    two = select_size(SubsetProblem(X, (X[:, 0] > 0).astype(float)), [1], cv=5, chains=2)
+    assert doubts(two, "two values only (0 and 1)")
+    largest = make_curve(names=NAMES[:24], planted=8, sizes=[1, 2, 3], noise=0.1)
+    assert doubts(dataclasses.replace(largest, n_folds=10), "largest size tried (3)")
+    assert not doubts(CURVE, "largest size tried")
+    assert doubts(changed(facts={"dates": True}), "names of the rows are dates")
 
 
 def test_rows_in_the_order_of_time_are_warned_of():
@@ -161,7 +173,6 @@ def test_rows_in_the_order_of_time_are_warned_of():
     blocks = select_size(SubsetProblem(X, y), [1, 2, 3], cv="blocks:5", chains=2)
     assert held_out(blocks, blocks.best_size).r2 < held_out(curve, curve.best_size).r2 - 0.3
     assert not doubts(blocks, "order of time")
-    assert doubts(changed(facts={"dates": True}), "names of the rows are dates")
 
 
 def test_other_rows_are_seldom_taken_for_a_time_series():
@@ -174,25 +185,6 @@ def test_other_rows_are_seldom_taken_for_a_time_series():
     rng = np.random.default_rng(3)
     tables = [(rng.normal(size=(40, 2)), rng.normal(size=40)) for _ in range(400)]
     assert sum("autocorrelation" in table_facts(SubsetProblem(X, y)) for X, y in tables) <= 4
-
-
-def test_identical_rows_are_counted_and_warned_of():
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    assert identical_rows(X, y) == 0
-    again = [0, 0, 5]
-    X, y = np.vstack([X, X[again]]), np.concatenate([y, y[again]])
-    assert identical_rows(X, y) == 3
-    curve = select_size(SubsetProblem(X, y), [1], cv=5, chains=2)
-    assert doubts(curve, "3 rows of the table are copies")
-    X[-1, 0] += 1e-9
-    assert identical_rows(X, y) == 2
-
-
-def test_a_target_of_two_values_is_told():
-    X = np.random.default_rng(5).normal(size=(40, 3))
-    curve = select_size(SubsetProblem(X, (X[:, 0] > 0).astype(float)), [1], cv=5, chains=2)
-    assert doubts(curve, "two values only (0 and 1)")
 
 
 def test_a_copy_of_the_target_is_warned_of(tmp_path):
@@ -242,12 +234,6 @@ def test_a_row_that_carries_most_of_the_error_is_named(cv):
 # Shuffled targets ---------------------------------------------------------------------------------------------------
 
 
-def test_shuffled_targets_of_a_signal():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(50, 30))
-    assert shuffled_targets(SubsetProblem(X, X[:, 3] + 0.5 * rng.normal(size=50)).form, 3) == 1 / (SHUFFLES + 1)
-
-
 @pytest.mark.parametrize("shape", [(20, 40), (40, 5)])
 def test_shuffled_targets_of_noise_are_uniform(shape):
     """Exact by exchangeability; 150 tables: the fraction below 0.1 and 0.5 within three standard errors."""
@@ -256,9 +242,11 @@ def test_shuffled_targets_of_noise_are_uniform(shape):
         assert abs(np.mean(p <= level) - level) < 3 * np.sqrt(level * (1 - level) / 150)
 
 
-def test_shuffled_targets_do_not_depend_on_units_or_memory():
-    rng = np.random.default_rng(7)
-    X, y = rng.normal(size=(30, 12)), rng.normal(size=30)
+def test_shuffled_targets_of_a_signal_and_in_other_units_or_memory():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(50, 30))
+    assert shuffled_targets(SubsetProblem(X, X[:, 3] + 0.5 * rng.normal(size=50)).form, 3) == 1 / (SHUFFLES + 1)
+    y = rng.normal(size=50)
     p = shuffled_targets(SubsetProblem(X, y).form, 3)
     assert shuffled_targets(SubsetProblem(X * 1e6, 1e-4 * y + 7).form, 3) == p
     assert shuffled_targets(SubsetProblem(X, y, memory_budget=0).form, 3) == p

@@ -22,6 +22,7 @@ from pairflip.report.registry import FIGURES, figures_of
 from pairflip.report.style import COLOURS, tell
 
 CURVE, SMALL = make_curve(), make_curve(sizes=range(1, 5))
+MODEL = theory.Planted()
 PLOTS = ["plot_size_curve", "plot_selection_counts", "plot_paths", "plot_anneal", "plot_predictions"]
 
 
@@ -76,25 +77,27 @@ def test_anneal_draws_a_trace_and_both_quantities(trace):
         assert len(ax.lines) == 3 + (quantity == "energy")  # and the line of the best energy
         assert ax.xaxis_inverted()
     assert not figures.plot_anneal(unannealed(CURVE), size=8).lines
+    curve = CURVE
+    for at in range(CURVE.sizes.size):
+        curve = unannealed(curve, at)
+    assert ["annealing" in [figure.name for figure in figures_of(each)] for each in (CURVE, curve)] == [True, False]
     for record in (CURVE, trace):
         given = Figure().add_subplot()
         assert record.plot(given) is given
 
 
-def test_a_curve_that_was_not_annealed_has_no_figure_of_that():
-    curve = CURVE
-    for at in range(CURVE.sizes.size):
-        curve = unannealed(curve, at)
-    assert ["annealing" in [figure.name for figure in figures_of(each)] for each in (CURVE, curve)] == [True, False]
-
-
 def test_bad_choices_are_explained(tmp_path):
-    assert "'energy' or 'acceptance'" in sentence_of(ValueError, lambda: figures.plot_anneal(CURVE, quantity="heat"))
-    assert "residual" in sentence_of(ValueError, lambda: figures.plot_predictions(CURVE, quantity="x"))
-    assert "expected one of" in sentence_of(ValueError, lambda: figures.plot_predictions(CURVE, size=99))
     (tmp_path / "file").write_text("")
-    message = sentence_of(OSError, lambda: figures.save_figures(CURVE, tmp_path / "file" / "x"))
-    assert message.startswith("Cannot make the folder")
+    curve = theory.curve_over_beta([0.0], 0.1, MODEL)
+    for kind, words, call in [
+        (ValueError, "'energy' or 'acceptance'", lambda: figures.plot_anneal(CURVE, quantity="heat")),
+        (ValueError, "residual", lambda: figures.plot_predictions(CURVE, quantity="x")),
+        (ValueError, "expected one of", lambda: figures.plot_predictions(CURVE, size=99)),
+        (OSError, "Cannot make the folder", lambda: figures.save_figures(CURVE, tmp_path / "file" / "x")),
+        (ValueError, "another name", lambda: register(FIGURES["paths"])),
+        (ValueError, "nothing of this curve", lambda: figures.plot_theory(curve)),
+    ]:
+        assert words in sentence_of(kind, call)
 
 
 def test_files_are_whole_readable_and_the_same_each_time(tmp_path):
@@ -221,13 +224,7 @@ def _only(curve, sizes):
     return dataclasses.replace(curve, **changed)
 
 
-def test_two_figures_of_one_name_are_refused():
-    assert "another name" in sentence_of(ValueError, lambda: register(FIGURES["paths"]))
-
-
 # Curves of the theory: what is solid, what is dashed, where a line must break ---------------------------------------
-
-MODEL = theory.Planted()
 
 
 def pieces(ax, style):
@@ -256,8 +253,6 @@ def test_curves_are_not_joined_through_the_critical_size():
     assert any("zero-energy" in text.get_text() for text in ax.get_legend().get_texts())
 
 
-def test_the_at_line_is_solid_and_nothing_to_draw_is_a_sentence():
+def test_the_at_line_is_solid():
     ax = figures.plot_theory(theory.curve_over_rho([0.05, 0.06, 0.07], MODEL, at="at"))
     assert (len(pieces(ax, "-")), len(pieces(ax, "--"))) == (2, 0)
-    curve = theory.curve_over_beta([0.0], 0.1, MODEL)
-    assert "nothing of this curve" in sentence_of(ValueError, lambda: figures.plot_theory(curve))

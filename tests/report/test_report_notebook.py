@@ -3,51 +3,41 @@
 import dataclasses
 import re
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
+from functools import cache
 
 import numpy as np
 import pytest
 
 from _curves import make_curve, plain_names
 from _older_curve import without_size_0
+from _page import Outline
 from pairflip import SubsetProblem, anneal
 from pairflip.report.answer import answer_of
 
 CURVE = make_curve()
-HTML = CURVE._repr_html_()
 
 
-class Words(HTMLParser):
-    """The text that a reader sees, and the tags."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.text, self.tags = [], []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text.append(data)
+@cache
+def curve_html():
+    return CURVE._repr_html_()
 
 
 def words(html):
-    return "".join(Words(html).text)
+    return "".join(Outline(html).text)
 
 
 def test_a_curve_shows_its_answer_its_table_and_its_figure():
     answer = answer_of(CURVE)
     for pieces in (answer.headline, answer.details):
-        assert "".join(text for text, _ in pieces) in words(HTML)
-    assert HTML.count("<tr>") == 1 + CURVE.sizes.size
-    (svg,) = re.findall(r"<svg.*</svg>", HTML, re.DOTALL)
+        assert "".join(text for text, _ in pieces) in words(curve_html())
+    assert curve_html().count("<tr>") == 1 + CURVE.sizes.size
+    (svg,) = re.findall(r"<svg.*</svg>", curve_html(), re.DOTALL)
     tips = [e.text for e in ET.fromstring(svg).iter("title")]
     assert len(tips) == 8
     assert tips[0].startswith("1 column: cv_error 0.359 ± 0.049, RMSE 0.848")
     assert "recommended: 4" in svg
     assert "mean alone" in svg
-    assert "Note: worked from the columns." in words(HTML)
+    assert "Note: worked from the columns." in words(curve_html())
 
 
 def test_cautions_are_listed():
@@ -58,17 +48,17 @@ def test_cautions_are_listed():
 
 
 def test_nothing_runs_and_nothing_is_loaded():
-    for tag, attributes in Words(HTML).tags:
+    for tag, attributes in Outline(curve_html()).tags:
         assert tag not in ("script", "style", "link", "img", "iframe")
         assert not {"class", "id", "src", "href"} & set(attributes), (tag, attributes)
         assert not [name for name in attributes if name.startswith("on")]
-    assert "<script>document" not in HTML
-    assert "<script>document.title='pwned'</script>" in words(HTML), "a name is text"
-    ET.fromstring(HTML)  # well formed
+    assert "<script>document" not in curve_html()
+    assert "<script>document.title='pwned'</script>" in words(curve_html()), "a name is text"
+    ET.fromstring(curve_html())  # well formed
 
 
 def test_text_and_axes_have_the_colour_of_the_notebook():
-    (svg,) = re.findall(r"<svg.*</svg>", HTML, re.DOTALL)
+    (svg,) = re.findall(r"<svg.*</svg>", curve_html(), re.DOTALL)
     colours = {v for e in ET.fromstring(svg).iter() for k, v in e.attrib.items() if k in ("fill", "stroke")}
     assert {"currentColor", "none"} <= colours
     for colour in colours - {"currentColor", "none"}:

@@ -169,16 +169,9 @@ def test_infinite_temperature_and_the_frozen_end_are_left_out():
 
 
 def test_a_size_that_was_not_annealed_has_no_curves():
-    assert cooling(CURVE, 0).temperature.size == 0
-    curves = cooling(unannealed(CURVE), 8)
-    assert curves.temperature.size == curves.energy.size == 0
-    assert "no annealing" in curves.cut
-
-
-def test_what_a_fold_leaves_out():
-    assert curve_tables.left_out(CURVE) == "one row is left out"
-    folds = replace(CURVE, n_folds=10, held_out_fold=np.arange(60) % 10)
-    assert curve_tables.left_out(folds) == "a fold is left out"
+    for curves in (cooling(CURVE, 0), cooling(unannealed(CURVE), 8)):
+        assert curves.temperature.size == curves.energy.size == 0
+        assert "no annealing" in curves.cut
 
 
 def test_labels_are_one_line_short_and_different():

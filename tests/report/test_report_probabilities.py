@@ -10,18 +10,8 @@ from _cli import assert_refused, invoke, planted, without_figures, write_csv
 from _curves import make_curve
 from _curves import odd_problem as problem
 from _errors import sentence_of
-from _page import Outline
-from pairflip import (
-    Samples,
-    SizeCurve,
-    SubsetProblem,
-    figures,
-    posterior,
-    sample,
-    select_size,
-    temper,
-    write_report,
-)
+from _page import Outline, text_of
+from pairflip import Samples, SizeCurve, SubsetProblem, figures, posterior, sample, select_size, temper, write_report
 from pairflip.report.figures_by_column import disagreement
 from pairflip.report.numbers import inclusion_bars, probability_bars
 from pairflip.report.page import render
@@ -43,10 +33,6 @@ def weighed():
 def curve(weighed):
     found = select_size(problem(always=[1]), [1, 2, 3], 5, effort="quick", stability=5)
     return with_posterior(found, weighed)
-
-
-def texts(page):
-    return " ".join(" ".join(Outline(page).text).split())
 
 
 # Numbers and drawings -------------------------------------------------------------------------------------------------
@@ -101,14 +87,14 @@ def test_pages_have_numbers_and_conditions_and_names_as_text(drawn, weighed):
         "same name [6]",
         f"always {weighed.coef_mean[1]:.3f}",
     ):
-        assert text in texts(page)
+        assert text in text_of(page)
     other = render(drawn)
     for text in (
         "proportional to exp(-beta E(S))",
         "each has the probability 23 %",  # 3 of 13
         "4 chains of 200 sweeps after 40 that do not count, a draw after every sweep",
     ):
-        assert text in texts(other)
+        assert text in text_of(other)
     for each in (page, other):
         assert "<script" not in each
         assert each.count("<svg") == 2
@@ -176,7 +162,7 @@ def test_a_ladder_on_which_nobody_climbs_is_doubted():
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_has_both_numbers_and_what_they_are_conditional_on(curve, weighed):
-    text = texts(render(curve))
+    text = text_of(render(curve))
     assert "How probable it is that a column belongs in the model" in text
     assert weighed.assumptions in text
     assert "how often this procedure would choose it again" in text

@@ -25,9 +25,9 @@ def test_npz(tmp_path):
     assert read_table(path, drop=["y (2)"]).names == ["b"]
 
 
-def test_bad_npz(tmp_path, write):
-    path = tmp_path / "data.npz"
-    for arrays, says in [
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
         ({"Z": X}, "holds 'Z'; expected an array X"),
         ({}, "no arrays"),
         ({"X": Y}, "shape (3,)"),
@@ -36,14 +36,17 @@ def test_bad_npz(tmp_path, write):
         ({"X": X.astype(object)}, "without Python objects"),
         ({"X": X[:1], "y": Y[:1]}, "has 1 row"),
         ({"X": X + 1j, "y": Y}, "hold text"),
-    ]:
-        np.savez(path, **arrays)
-        assert says in refusal(path)
-    for content in (b"", b"text", b"PK\x03\x04junk"):
-        assert "NumPy archive" in refusal(write(content, "data.npz"))
+    ],
+)
+def test_bad_npz(tmp_path, arrays, says):
+    np.savez(tmp_path / "data.npz", **arrays)
+    assert says in refusal(tmp_path / "data.npz")
+
+
+def test_what_is_no_archive(write, tmp_path):
     np.save(tmp_path / "one.npy", X)
-    (tmp_path / "one.npy").rename(path)
-    assert "NumPy archive" in refusal(path)
+    for content in (b"", b"text", b"PK\x03\x04junk", (tmp_path / "one.npy").read_bytes()):
+        assert "NumPy archive" in refusal(write(content, "data.npz"))
 
 
 @pytest.mark.parametrize(
@@ -67,31 +70,25 @@ def needs(package):
 
 def test_parquet(tmp_path, write):
     needs("pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
     path = tmp_path / "data.parquet"
     frame().to_parquet(path)
     assert_is_the_table(read_table(path, "y"))
     frame().set_index(np.array(["r", "s", "t"])).to_parquet(path)
     table = read_table(path, "y")
     assert_is_the_table(table)
-    assert table.row_names == ["r", "s", "t"]
-    assert len(table.notes) == 1
+    assert (table.row_names, len(table.notes)) == (["r", "s", "t"], 1)
     frame().convert_dtypes().assign(c=np.array([1, 2, 3], "M8[s]")).to_parquet(path)
     assert "dates: 'c'" in refusal(path)
     np.testing.assert_array_equal(read_table(path, "y", drop=["c"]).X, X)
-    assert "is a text file; expected a Parquet file, as its name says: rename it to .csv." in refusal(
-        write(ROWS, "text.parquet")
-    )
+    message = "is a text file; expected a Parquet file, as its name says: rename it to .csv."
+    assert message in refusal(write(ROWS, "text.parquet"))
     assert "is empty" in refusal(write("", "text.parquet"))
     assert "damaged" in refusal(write(path.read_bytes()[:-20], "text.parquet"))
-
-
-def test_parquet_with_two_columns_of_one_name(tmp_path):
-    needs("pyarrow")
-    import pyarrow
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table([[1, 2], [3, 4], [5, 7]], names=["a", "a", "y"]), tmp_path / "data.parquet")
-    assert read_table(tmp_path / "data.parquet", "y").names == ["a", "a (2)"]
+    parquet.write_table(pyarrow.table([[1, 2], [3, 4], [5, 7]], names=["a", "a", "y"]), path)
+    assert read_table(path, "y").names == ["a", "a (2)"]
 
 
 @pytest.mark.parametrize("name", ["data.feather", "data.arrow", "stream.arrow"])
@@ -110,19 +107,28 @@ def test_arrow(tmp_path, write, name):
     assert "rename it to .csv" in refusal(write(ROWS, name))
 
 
-def test_excel(tmp_path, write):
+@pytest.fixture
+def workbook(tmp_path):
+    """Write a workbook of several sheets and give its path."""
     needs("openpyxl")
     import pandas as pd
 
-    path = tmp_path / "data.xlsx"
-    frame().to_excel(path, index=False)
-    table = read_table(path, "y")
+    def written(**sheets):
+        with pd.ExcelWriter(tmp_path / "data.xlsx") as book:
+            for name, content in sheets.items():
+                pd.DataFrame(content).to_excel(book, sheet_name=name, index=name == "numbers")
+        return tmp_path / "data.xlsx"
+
+    return written
+
+
+def test_excel(workbook, write):
+    import pandas as pd
+
+    table = read_table(workbook(one=frame()), "y")
     assert_is_the_table(table)
     assert table.notes == []
-    with pd.ExcelWriter(path) as book:
-        pd.DataFrame({"remark": ["none"]}).to_excel(book, sheet_name="about", index=False)
-        frame().to_excel(book, sheet_name="numbers")
-        pd.DataFrame().to_excel(book, sheet_name="void", index=False)
+    path = workbook(about={"remark": ["none"]}, numbers=frame(), void=None)
     table = read_table(path, "y", sheet="numbers")
     assert_is_the_table(table)
     assert table.row_names == ["0", "1", "2"]
@@ -130,46 +136,29 @@ def test_excel(tmp_path, write):
     assert "1 row below" in refusal(path)
     assert "empty sheet 'void'" in refusal(path, sheet="void")
     assert "rename it to .csv" in refusal(write(ROWS, "text.xlsx"))
-    frame().assign(when=pd.Timestamp("2020-01-01"), b=[2.5, "n/a", 9.5]).to_excel(path, index=False)
+    path = workbook(one=frame().assign(when=pd.Timestamp("2020-01-01"), b=[2.5, "n/a", 9.5]))
     assert "dates: 'when'" in refusal(path, most=400)
     assert "1 value missing" in refusal(path, drop_text=True)
-    frame().iloc[:0].to_excel(path, index=False)
-    assert "0 rows below" in refusal(path)
+    assert "0 rows below" in refusal(workbook(one=frame().iloc[:0]))
 
 
-def test_notes_of_several_sheets(tmp_path):
-    needs("openpyxl")
-    import pandas as pd
-
-    with pd.ExcelWriter(tmp_path / "data.xlsx") as book:
-        frame().set_axis(["a", "a", "y"], axis=1).to_excel(book, sheet_name="one", index=False)
-        frame().to_excel(book, sheet_name="two", index=False)
-    table = read_table(tmp_path / "data.xlsx", "y")
+def test_notes_of_several_sheets(workbook):
+    path = workbook(one=frame().set_axis(["a", "a", "y"], axis=1), two=frame())
+    table = read_table(path, "y")
     assert table.names == ["a", "a (2)"]
     assert str(table.notes[0]) == "sheet 'one' was read; the other is 'two': --sheet"
     assert table.notes[0].names == ("one",)
-    assert not [note for note in read_table(tmp_path / "data.xlsx", "y", sheet="one").notes if note.what == "sheet"]
+    assert not [note for note in read_table(path, "y", sheet="one").notes if note.what == "sheet"]
 
 
-def test_errors_name_the_other_sheets(tmp_path):
-    needs("openpyxl")
-    import pandas as pd
-
-    path = tmp_path / "data.xlsx"
-    with pd.ExcelWriter(path) as book:
-        pd.DataFrame({"a": [1, 2], "b": [3, 4]}).to_excel(book, sheet_name="about", index=False)
-        frame().to_excel(book, sheet_name="numbers", index=False)
-        frame().to_excel(book, sheet_name="more", index=False)
-    others = "; sheet 'about' was read; the others are 'numbers', 'more': --sheet."
+def test_errors_name_the_other_sheets(workbook):
+    path = workbook(about={"a": [1, 2], "b": [3, 4]}, two=frame(), more=frame())
+    others = "; sheet 'about' was read; the others are 'two', 'more': --sheet."
     for options in ({}, {"target": None}, {"target": "a", "keep": ["c"]}, {"target": "a", "drop": ["b"]}):
         assert refusal(path, **options).endswith(others)
     assert "--sheet" not in refusal(path, sheet="about")
-    with pd.ExcelWriter(path) as book:
-        pd.DataFrame().to_excel(book, sheet_name="void", index=False)
-        frame().to_excel(book, sheet_name="numbers", index=False)
-    assert "empty sheet 'void'; expected a header and rows; sheet 'void' was read; the other is 'numbers'" in refusal(
-        path
-    )
+    message = refusal(workbook(void=None, two=frame()))
+    assert "empty sheet 'void'; expected a header and rows; sheet 'void' was read; the other is 'two'" in message
 
 
 @pytest.mark.parametrize("name", ["data.xlsx", "data.parquet", "data.feather", "data.npy", "data.npz", "data.csv.gz"])
@@ -190,3 +179,99 @@ def test_damaged_files_are_bad_input(tmp_path, name):
         path.write_bytes(content)
         with suppress(TableError):  # what nobody can notice is read
             read_table(path, "x0" if name.endswith(".npy") else "y", missing="drop-rows")
+
+
+# NumPy files with many columns ----------------------------------------------------------------------------------------
+
+M, N = 12, 1500
+
+
+@pytest.fixture
+def numbers():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(M, N)).astype(np.float32), rng.normal(size=M)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_and_a_target_in_files_of_their_own(tmp_path, numbers, order):
+    X, y = numbers
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    np.save(tmp_path / "growth.npy", y)
+    table = read_table(tmp_path / "X.npy", str(tmp_path / "growth.npy"))
+    assert table.X.dtype == np.float32
+    assert not table.X.flags.owndata  # mapped from the file
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, y)
+    assert (table.target, table.names[:2], table.row_names[0]) == ("growth", ["x0", "x1"], "1")
+    assert (table.dropped, table.notes) == ([], [])
+
+
+@pytest.mark.parametrize(("target", "view"), [("x0", True), ("x1499", True), ("x7", False)])
+def test_the_target_is_a_column(tmp_path, numbers, target, view):
+    X, _ = numbers
+    np.save(tmp_path / "X.npy", X)
+    table = read_table(tmp_path / "X.npy", target)
+    at = int(target[1:])
+    np.testing.assert_array_equal(table.X, np.delete(X, at, axis=1))
+    np.testing.assert_array_equal(table.y, X[:, at])
+    assert table.y.dtype == np.float64
+    assert target not in table.names
+    assert (table.X.base is not None and table.X.strides == X.strides) == view
+
+
+def test_an_archive(tmp_path, numbers):
+    X, y = numbers
+    path, names = tmp_path / "data.npz", [f"gene {j}" for j in range(N)]
+    np.savez(path, X=X, y=y, names=names)
+    table = read_table(path)
+    assert table.X.dtype == np.float32
+    assert (table.target, table.names) == ("y", names)
+    np.testing.assert_array_equal(table.y, y)
+    np.savez(tmp_path / "double.npz", X=X.astype(float), y=y, names=names)
+    assert read_table(tmp_path / "double.npz").hash == table.hash
+    few = read_table(path, keep=["/^gene 1\\d$/"], drop=["gene 12"])
+    assert few.names == [f"gene {j}" for j in range(10, 20) if j != 12]
+    assert few.X.dtype == np.float64
+    np.testing.assert_array_equal(few.X, X[:, [10, 11, *range(13, 20)]])
+    for drop in ([], ["y"]):  # a target apart may be a candidate, too
+        other = read_table(path, "gene 3", drop=drop)
+        np.testing.assert_array_equal(other.y, X[:, 3])
+        np.testing.assert_array_equal(other.X[:, -N + 1 :], np.delete(X, 3, axis=1))
+        assert other.names[0] == ("gene 0" if drop else "y")
+    np.testing.assert_array_equal(read_table(path, "gene 3").X[:, 0], y)
+    np.save(tmp_path / "X.npy", np.arange(24).reshape(6, 4) ** 2)
+    table = read_table(tmp_path / "X.npy", "x1")  # narrow arrays of whole numbers become float64
+    assert (table.X.dtype, table.names) == (np.float64, ["x0", "x2", "x3"])
+
+
+def test_missing_values_and_constant_columns(tmp_path, numbers):
+    X, y = numbers
+    X[:, 9] = 2.0
+    path = tmp_path / "data.npz"
+    np.savez(path, X=X, y=y)
+    (note,) = read_table(path).notes
+    assert str(note) == "1 column with a single value, kept: 'x9'"
+    X[3, 40] = np.nan
+    np.savez(path, X=X, y=y)
+    assert "1 value missing or infinite in 'x40'" in refusal(path)
+    assert read_table(path, missing="drop-columns").X.shape == (M, N - 1)
+    assert read_table(path, missing="drop-rows").X.shape == (M - 1, N)
+
+
+def test_refused_arrays(tmp_path, numbers):
+    X, y = numbers
+    arrays = {"X": X, "y": y[:-1], "flat": y, "words": np.array([["a", "b"], ["c", "d"]]), "same": np.ones(M)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "text.npy").write_text("a,b\n1,2\n")
+    for name, target, words in [
+        ("X", str(tmp_path / "y.npy"), "has shape (11,) for 12 rows"),
+        ("X", str(tmp_path / "z.npy"), "does not exist"),
+        ("flat", "x0", "array of shape (12,)"),
+        ("words", "x0", "does not hold one array of real numbers"),
+        ("text", "x0", "cannot be read as a NumPy file"),
+        ("X", "q", "--target 'q' is not a column"),
+        ("X", None, "No target is given"),
+        ("X", str(tmp_path / "same.npy"), "is 1 in every row"),
+    ]:
+        assert words in refusal(tmp_path / f"{name}.npy", target=target)

@@ -33,6 +33,7 @@ def test_all_columns_of_text_that_can_be(write):
     assert list(both.groups) == ["race", "site"]
     assert [str(each) for each in both.dropped] == ["1 column of text dropped: 'id'"]
     assert "1 column of the table holds text: 'id'" in refusal(path, categories=True)
+    assert read_table(path, "y", categories=["race,site"], drop=["id"]).categories.keys() == {"race", "site"}
     assert read_table(path, "y", categories="/r.c/", drop=["site", "id"]).groups.keys() == {"race"}
     only = read_table(path, "y", categories=["race"], keep=["race"])
     assert only.names == only.groups["race"]
@@ -44,52 +45,40 @@ def test_numbers_may_be_categories_where_they_are_named(write):
     assert read_table(write("code,a,y\n1,2,3\n2,5,1\n1,1,5\n2,3,7\n"), "y", categories=True).groups == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("c,y\n" + "".join(f"w{i % 21},{i % 5}\n" for i in range(63)), "has 21 different values; expected at most 20"),
-        ("c,y\nu,1\nu,2\nv,3\n", "has 'v' in one row only; expected each category in at least 2 rows: join it with"),
-        ("c,y\nu,1\nu,2\n", "has 1 value; expected at least two categories."),
-        ("c,y\nu,1\nu,2\nv,3\nv,4\n,5\n", "'c' has no category in 1 row; expected one in each: --missing drop-rows"),
-    ],
-)
-def test_what_is_no_category_is_refused(write, text, why):
-    assert why in refusal(write(text), categories=["c"])
+FEW, HOLE = "c,y\nu,1\nu,2\nv,3\n", "c,y\nu,1\nu,2\nv,3\nv,4\n,5\n"
+REFUSED = [
+    ("c,y\n" + "".join(f"w{i % 21},{i % 5}\n" for i in range(63)), "c", "21 different values; expected at most 20"),
+    (FEW, "c", "has 'v' in one row only; expected each category in at least 2 rows: join it with"),
+    ("c,y\nu,1\nu,2\n", "c", "has 1 value; expected at least two categories."),
+    (HOLE, "c", "'c' has no category in 1 row; expected one in each: --missing drop-rows"),
+    (TABLE, "y", "--categories names 'y', which is not among the columns to choose from"),
+    (TABLE, "rice", "--categories 'rice' is not a column of the table"),
+    # the sentence about text names the option; names are those that are all different
+    (TABLE, "", "read categories as 0 and 1 with --categories 'race,site', or leave them out"),
+    (TABLE.replace("race", '"race, of all"'), "", "--categories 'race, of all' --categories 'site',"),
+    ("who,race,y\nann,u,1\nbob,u,2\ncid,v,3\ndan,v,5\n", "", "take row names with --index 'who', read categories"),
+    ("race,who,y\nu,ann,1\nu,bob,2\nv,cid,3\nv,dan,5\n", "", "take row names with --index 'who', read categories"),
+]
 
 
-def test_other_columns_are_refused(write, tmp_path):
-    path = write(TABLE)
-    assert "--categories names 'y', which is not among the columns to choose from" in refusal(path, categories=["y"])
-    assert "--categories 'rice' is not a column of the table" in refusal(path, categories=["rice"])
+@pytest.mark.parametrize(("text", "column", "why"), REFUSED)
+def test_refused(write, text, column, why):
+    assert why in refusal(write(text), categories=[column] if column else [])
+
+
+def test_arrays_have_no_categories(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
-    assert "holds numbers only, and --categories is given" in refusal(
-        tmp_path / "x.npy", target="x0", categories=["x1"]
-    )
+    message = refusal(tmp_path / "x.npy", target="x0", categories=["x1"])
+    assert "holds numbers only, and --categories is given" in message
 
 
-def test_the_error_about_text_names_the_option(write):
-    says = refusal(write(TABLE))
-    assert "expected numbers: read categories as 0 and 1 with --categories 'race,site', or leave them out" in says
-    assert read_table(write(TABLE), "y", categories=["race,site"]).categories.keys() == {"race", "site"}
-    says = refusal(write(TABLE.replace("race", '"race, of all"')))
-    assert "--categories 'race, of all' --categories 'site'," in says
-    path = write("who,race,y\nann,u,1\nbob,u,2\ncid,v,3\ndan,v,5\n")
-    assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
-    path = write("race,who,y\nu,ann,1\nu,bob,2\nv,cid,3\nv,dan,5\n")  # names are those that are all different
-    assert "take row names with --index 'who', read categories as 0 and 1 with --categories 'race'" in refusal(path)
-
-
-def test_a_name_that_is_taken_gets_a_number(write):
-    table = read_table(write("c,c=u,y\nu,1,1\nu,2,2\nv,3,3\nv,7,5\n"), "y", categories=["c"])
-    assert table.names == ["c=u", "c=u (2)", "c=v"]
-
-
-def test_rows_without_a_category_are_left_out_as_asked(write):
-    text = "c,y\nu,1\nu,2\nv,3\nv,4\n,5\n"
-    table = read_table(write(text), "y", categories=["c"], missing="drop-rows")
+def test_rows_without_a_category_are_left_out_as_asked_and_names_differ(write):
+    table = read_table(write(HOLE), "y", categories=["c"], missing="drop-rows")
     assert table.X.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
     path = write("c,a,y\nu,1,1\nu,2,2\nv,1,3\nv,1,4\n,1,5\n")
     assert read_table(path, "y", categories=["c"], missing="drop-columns").groups == {}
+    table = read_table(write("c,c=u,y\nu,1,1\nu,2,2\nv,3,3\nv,7,5\n"), "y", categories=["c"])
+    assert table.names == ["c=u", "c=u (2)", "c=v"]
 
 
 def test_new_rows_have_the_same_columns(write):

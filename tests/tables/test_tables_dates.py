@@ -7,60 +7,45 @@ import pandas as pd
 import pytest
 
 from pairflip.tables import Table, read_table
-from pairflip.tables.kinds import in_order, is_date
+from pairflip.tables.kinds import in_order
+
+IN_ORDER = """2020-01-30|2020-01-31|2020-02-01
+2020-02-01|2020-01-31|2020-01-30
+2020-01-30|2020-01-30|2020-02-01
+31.1.2020|1.2.2020|2.12.2020
+1/31/2020|2/1/2020|12/2/2020
+31/12/98|01/01/99|02/01/00
+2020-01-01 9:30|2020-01-01 10:00|2020-01-02 00:00:00.5
+1/1/20 11:00 AM|1/1/20 1:00 PM|1/2/20 12:30 AM
+2020-01-01T09:30:00Z|2020-01-01T09:31:00Z
+2019-12|2020-01|2020-02
+2019Q4|2020Q1|2020-Q2"""
+NOT_IN_ORDER = """2020-01-30|2020-02-01|2020-01-31
+2020-01-30|2020-01-30
+2020-01-30|
+2020-13-30|2020-14-01
+31.1.2020|1.2.2020|12.31.2020
+P001|P002
+1|2|3
+1998|1999|2000
+1.2.3|1.2.4
+2020-01-30"""
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("names", "column", "ordered"),
     [
-        ["2020-01-30", "2020-01-31", "2020-02-01"],
-        ["2020-02-01", "2020-01-31", "2020-01-30"],
-        ["2020-01-30", "2020-01-30", "2020-02-01"],
-        ["31.1.2020", "1.2.2020", "2.12.2020"],
-        ["1/31/2020", "2/1/2020", "12/2/2020"],
-        ["31/12/98", "01/01/99", "02/01/00"],
-        ["2020-01-01 9:30", "2020-01-01 10:00", "2020-01-02 00:00:00.5"],
-        ["1/1/20 11:00 AM", "1/1/20 1:00 PM", "1/2/20 12:30 AM"],
-        ["2020-01-01T09:30:00Z", "2020-01-01T09:31:00Z"],
-        ["2019-12", "2020-01", "2020-02"],
-        ["2019Q4", "2020Q1", "2020-Q2"],
+        *((row.split("|"), "", True) for row in IN_ORDER.splitlines()),
+        *((row.split("|"), "", False) for row in NOT_IN_ORDER.splitlines()),
+        ([], "", False),
+        (["1998", "1999", "2000"], "Year", True),
+        (["1998", "1999", "2000"], "date", True),
+        (["1998", "1999", "2000"], "patient", False),
+        (["1", "2", "3"], "year", False),
     ],
 )
-def test_dates_in_order(names):
-    assert in_order(names)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["2020-01-30", "2020-02-01", "2020-01-31"],
-        ["2020-01-30", "2020-01-30"],
-        ["2020-01-30", ""],
-        ["2020-13-30", "2020-14-01"],
-        ["31.1.2020", "1.2.2020", "12.31.2020"],
-        ["P001", "P002"],
-        ["1", "2", "3"],
-        ["1998", "1999", "2000"],
-        ["1.2.3", "1.2.4"],
-        ["2020-01-30"],
-        [],
-    ],
-)
-def test_no_dates_or_no_order(names):
-    assert not in_order(names)
-
-
-def test_years_are_dates_where_the_column_is_called_so():
-    years = ["1998", "1999", "2000"]
-    assert in_order(years, "Year")
-    assert in_order(years, "date")
-    assert not in_order(years, "patient")
-    assert not in_order(["1", "2", "3"], "year")
-
-
-def test_what_reads_as_a_day():
-    assert all(map(is_date, ["2020-01-02", "2020-01-03T10:00:00Z", "31.12.2020", "12/31/20 10:15"]))
-    assert not any(map(is_date, ["1.2.3", "2020-01", "no", "2020", ""]))
+def test_dates_in_order(names, column, ordered):
+    assert in_order(names, column) is ordered
 
 
 TEXT = "{},a,y\n2020-01-30,1,3\n2020-01-31,4,7\n2020-02-01,5,1\n"
