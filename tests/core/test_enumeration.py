@@ -51,7 +51,8 @@ def wide_table(kind: str) -> SubsetProblem:
     if kind == "several targets":
         return SubsetProblem(X, Y)
     given: dict[str, dict[str, Any]] = {
-        "plain": {}, "signs": {"positive": True}, "bands": {"min_distance": 3}, "groups": {"groups": {"a": [0, 1], "b": [4, 5, 6]}},
+        "plain": {}, "signs": {"positive": True}, "bands": {"min_distance": 3},
+        "groups": {"groups": {"a": [0, 1], "b": [4, 5, 6]}},
     }  # fmt: skip
     if kind == "logistic":
         return SubsetProblem(X, Y[:, 0] > 0, loss="logistic")

@@ -69,7 +69,7 @@ TABLE, TARGET = RNG.normal(size=(30, 12)), RNG.normal(size=30)
         (
             {"X": np.tile(TABLE, 100), "min_distance": 2, "memory_budget": 1000},
             2,
-            "limits on what may be chosen cannot",
+            "limits on what may be chosen",
         ),
     ],
 )
