@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,16 +143,9 @@ def grouped(seed: int, loss: str | None = None) -> Case:
 
 
 LOSSES = ("logistic", "poisson", "multinomial", "cox")
-CASES: dict[str, Callable[[int], Case]] = {}
+CASES: dict[str, Callable[[int], Case]] = {"groups": grouped}
 for _rules in ("none", *KINDS):
-    CASES |= {
-        f"{q} targets, rules {_rules}": lambda seed, q=q, rules=_rules: squares(seed, q, rules)  # type: ignore[misc]
-        for q in (1, 3)
-    }
-    CASES[f"signs, rules {_rules}"] = lambda seed, rules=_rules: squares(seed, 1, rules, signed=True)  # type: ignore[misc]
-    CASES |= {
-        f"{loss}, rules {_rules}": lambda seed, loss=loss, rules=_rules: likelihood(seed, loss, rules)  # type: ignore[misc]
-        for loss in LOSSES
-    }
-CASES["groups"] = grouped
-CASES |= {f"groups, {loss}": lambda seed, loss=loss: grouped(seed, loss) for loss in LOSSES}  # type: ignore[misc]
+    CASES |= {f"{q} targets, rules {_rules}": partial(squares, q=q, rules=_rules) for q in (1, 3)}
+    CASES[f"signs, rules {_rules}"] = partial(squares, rules=_rules, signed=True)
+    CASES |= {f"{loss}, rules {_rules}": partial(likelihood, loss=loss, rules=_rules) for loss in LOSSES}
+CASES |= {f"groups, {loss}": partial(grouped, loss=loss) for loss in LOSSES}

@@ -1,6 +1,7 @@
-"""One small table, and what must hold of it however it was written."""
+"""One small table, and what must hold of it however it was written; and numbers of real tables."""
 
 import numpy as np
+import pandas as pd
 
 from _errors import sentence_of
 from pairflip.tables import TableError, read_table
@@ -22,3 +23,11 @@ def assert_is_the_table(table, names=("a", "b")):
     assert table.X.dtype == table.y.dtype == np.float64
     assert table.X.flags.c_contiguous
     assert table.dropped == []
+
+
+def numbers(path, target=None):
+    """Columns of numbers that vary, and a target (by default the first)."""
+    frame = pd.read_csv(path).select_dtypes("number").dropna(axis=1)
+    X = frame[[name for name in frame if not name.startswith("target")]].to_numpy(float)
+    target = target or next(name for name in frame if name.startswith("target"))
+    return X[:, X.std(axis=0) > 0], frame[target].to_numpy(float)

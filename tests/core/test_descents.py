@@ -9,14 +9,14 @@ import pytest
 
 from pairflip import SubsetProblem
 from pairflip.engines import RankTooSmall, WalkPlan
-from pairflip.engines.base import TIE, Descent
+from pairflip.engines.base import Descent
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.compile import entry
 from pairflip.engines.numba.searching import Searcher
 from pairflip.engines.numba.table import CLOSED, GAIN, SUPPORT, S, add, empty, energy, form_of, gains, new_table, remove
 from pairflip.engines.reference import ReferenceEngine
 from pairflip.philox import chain_keys
-from pairflip.testing import enumerate_energies, walk_one
+from pairflip.testing import walk_one
 
 ENGINE = NumbaEngine()
 slow = pytest.mark.slow
@@ -115,6 +115,8 @@ def any_problem(seed):
         how |= {"groups": {"a": names[:3], "b": names[3:5]}, "one_per_group": True}
     elif kind == 3:
         how["hierarchy"] = {names[0]: names[2:4], names[4]: [names[0]]}
+    elif targets == 1 and seed % 3 == 0:
+        how["memory_budget"] = 0
     Y = Y[:, 0] if targets == 1 else Y
     problem = SubsetProblem(X, Y, names=names, **how)
     return problem.with_shrinkage(float(rng.choice([0.1, 1.0]))) if rng.random() < 0.2 else problem, k
@@ -127,7 +129,7 @@ def test_any_combination_is_searched_to_the_lowest_of_all_supports(first):
             problem, k = any_problem(seed)
         except ValueError:  # nothing varies, or a target is explained by what is always in the model
             continue
-        form = problem.form
+        form = problem.form if seed % 4 else problem.held_out([3, 8, 11])
         k = min(k, form.n_columns - 1)
         if k < 1:
             continue
@@ -152,45 +154,6 @@ def test_a_search_does_not_depend_on_what_its_memory_was_used_for_before():
     one, other = used.chain(7, key, Descent(30), None), new.chain(7, key, Descent(30), None)
     np.testing.assert_array_equal(one.support, other.support)
     assert (one.energy, one.nanoseconds) == (other.energy, other.nanoseconds)
-
-
-def test_k_equal_to_the_number_of_columns_leaves_nothing_to_choose():
-    rng = np.random.default_rng(0)
-    form = SubsetProblem(rng.normal(size=(12, 5)), rng.normal(size=12)).form
-    walked = walk_one(ENGINE, form, descent_plan(5, 0, 4))
-    np.testing.assert_array_equal(walked.support, [range(5)] * 2)
-    np.testing.assert_array_equal([support.size for support in ENGINE.path(form, 5, passes=3)[0]], range(1, 6))
-
-
-def small_problem(seed):
-    """One of many kinds, with so few supports that all can be looked at; and a size."""
-    rng = np.random.default_rng([60, seed])
-    N, k = int(rng.integers(6, 15)), int(rng.integers(1, 5))
-    X, y = autoregressive(rng, 20, N, float(rng.choice([0.0, 0.9, 0.999])))
-    weights = np.where(rng.random(20) < 0.1, 0.0, rng.exponential(size=20))
-    kind = seed % 6
-    if kind == 0:
-        return SubsetProblem(X, y).form, k
-    if kind == 1:
-        X[:, N - 2 :] = X[:, :2] * [2.0, -1.0]
-        return SubsetProblem(X, y).form, k
-    if kind == 2:
-        return SubsetProblem(X, y, ridge=float(rng.exponential())).form, k
-    if kind == 3:
-        return SubsetProblem(X, y, sample_weight=weights).form, k
-    if kind == 4:
-        return SubsetProblem(X, y, always=[0, 4]).form, min(k, N - 2)
-    return SubsetProblem(X, y, memory_budget=0 if seed % 4 else 2**28).held_out([3, 8, 11]), k
-
-
-@pytest.mark.parametrize("first", range(0, 72, 12))
-def test_sixty_kicks_find_the_best_of_all_supports(first):
-    for seed in range(first, first + 12):
-        form, k = small_problem(seed)
-        best = enumerate_energies(form, k).min()
-        walked = walk_one(ENGINE, form, descent_plan(k, seed, 60, chains=1, pool=12))
-        assert form.energy(walked.support[0]) <= best + TIE * form.yy, f"seed {seed}"
-        assert abs(walked.final_energy[0] - best) <= 1e-10 * form.yy
 
 
 @pytest.mark.parametrize("memory", [2**28, 0])
@@ -239,15 +202,12 @@ def test_a_cache_of_few_rows_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_scans_are_heard_of(n_jobs):
-    form, heard = small_problem(0)[0], []
+    form, heard = SubsetProblem(*autoregressive(np.random.default_rng(0), 20, 10, 0.9)).form, []
     walk_one(ENGINE, form, descent_plan(3, 0, 30, chains=4), n_jobs=n_jobs, tick=heard.append)
     assert sum(heard) == 4 * 31  # rounds
     assert min(heard) >= 0
-
-
-def test_scans_of_a_path_are_heard_of():
-    heard = []
-    ENGINE.path(small_problem(0)[0], 4, tick=heard.append)
+    heard.clear()
+    ENGINE.path(form, 4, tick=heard.append)
     assert sum(heard) >= 1
 
 
@@ -292,6 +252,9 @@ def test_a_path_ends_where_columns_run_out_and_may_take_all():
     X, y = rng.normal(size=(20, 6)), rng.normal(size=20)
     assert [s.tolist() for s in ENGINE.path(SubsetProblem(X, y).form, 6)[0]][-1] == list(range(6))
     assert len(ENGINE.path(SubsetProblem(X, y).form, 5, passes=4)[0]) == 5
+    np.testing.assert_array_equal(
+        walk_one(ENGINE, SubsetProblem(X, y).form, descent_plan(6, 0, 4)).support, [range(6)] * 2
+    )
     twice = SubsetProblem(np.hstack([X, X]), y).form
     for passes in (1, 2, 5):
         path, _ = ENGINE.path(twice, 11, passes=passes)

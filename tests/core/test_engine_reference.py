@@ -1,5 +1,7 @@
 """The reference engine passes the suite, and engines broken on purpose do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,16 @@ class OneWaySwap(ReferenceEngine):
         return WalkResult(energy, accepted, support, best_support, final, np.zeros(plan.chains, dtype=np.int64))
 
 
+class WrongTemperature(ReferenceEngine):
+    def walk(self, pairs, **options):
+        return super().walk([(form, replace(plan, betas=1.01 * plan.betas)) for form, plan in pairs], **options)
+
+
+class WrongAddress(ReferenceEngine):
+    def walk(self, pairs, **options):
+        return super().walk([(form, replace(plan, keys=plan.keys[:, ::-1].copy())) for form, plan in pairs], **options)
+
+
 class Disordered(ReferenceEngine):
     """Gives the results of many pairs in another order."""
 
@@ -100,6 +112,8 @@ class Disordered(ReferenceEngine):
     ("broken", "check"),
     [
         (Disordered, suite.check_many),
+        (WrongTemperature, suite.check_decisions),
+        (WrongAddress, suite.check_decisions),
         (MaxForMin, suite.check_acceptance),
         (MaxForMin, suite.check_stationarity),
         (MaxForMin, suite.check_decisions),

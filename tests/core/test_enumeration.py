@@ -51,14 +51,15 @@ def wide_table(kind: str) -> SubsetProblem:
     if kind == "several targets":
         return SubsetProblem(X, Y)
     given: dict[str, dict[str, Any]] = {
-        "signs": {"positive": True}, "bands": {"min_distance": 3}, "groups": {"groups": {"a": [0, 1], "b": [4, 5, 6]}},
+        "plain": {}, "signs": {"positive": True}, "bands": {"min_distance": 3},
+        "groups": {"groups": {"a": [0, 1], "b": [4, 5, 6]}},
     }  # fmt: skip
     if kind == "logistic":
         return SubsetProblem(X, Y[:, 0] > 0, loss="logistic")
     return SubsetProblem(X, Y[:, 0], **given[kind])
 
 
-@pytest.mark.parametrize("kind", ["several targets", "signs", "bands", "groups", "logistic"])
+@pytest.mark.parametrize("kind", ["plain", "several targets", "signs", "bands", "groups", "logistic"])
 def test_chains_do_not_depend_on_threads(kind: str) -> None:
     one, two = (best_subset(wide_table(kind), 5, seed=4, n_jobs=jobs, prove=False) for jobs in (1, 2))
     np.testing.assert_array_equal(one.supports, two.supports)

@@ -143,23 +143,6 @@ def test_a_fold_that_holds_nearly_all_of_a_column_is_made_from_its_training_rows
         assert energies[f, 0] == pytest.approx(expected.energy, rel=1e-9)
 
 
-@pytest.mark.parametrize("q", [1, 2])
-def test_what_held_out_rows_hold_changes_nothing_in_the_fit_of_their_fold(q: int) -> None:
-    rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(40, 5)), rng.normal(size=(40, q))
-    rows = np.arange(10, 20)
-    before = SubsetProblem(X, Y if q > 1 else Y[:, 0], always=[4])
-    X, Y = X.copy(), Y.copy()
-    X[rows], Y[rows] = 1e6 * rng.normal(size=(10, 5)), -1e7
-    after = SubsetProblem(X, Y if q > 1 else Y[:, 0], always=[4])
-    folds, support = as_folds("blocks:4", before), np.array([0, 2])
-    fits = [p.loss.held_out(p, folds).fits(np.tile(support, (4, 1))) for p in (before, after)]
-    energies = [p.loss.held_out(p, folds).judged(np.tile(support, (4, 1, 1)))[1][1] for p in (before, after)]
-    for name in ("coefs", "always_coefs", "intercepts"):
-        np.testing.assert_allclose(getattr(fits[1], name)[1], getattr(fits[0], name)[1], rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(energies[1], energies[0], rtol=1e-9)
-
-
 @pytest.mark.parametrize("rows", [[5], [1, 2, 3, 8], list(range(12))])
 @pytest.mark.parametrize("ridge", [0.0, 0.4])
 def test_the_form_of_training_rows_has_their_inner_products(rows: list[int], ridge: float) -> None:

@@ -13,17 +13,12 @@ KNOWN_ANSWERS = [
 ]
 
 
-def words(text):
-    return [int(word, 16) for word in text.split()]
-
-
-@pytest.mark.parametrize(("counter", "key", "expected"), KNOWN_ANSWERS)
-def test_known_answers(counter, key, expected):
-    assert philox4x32(words(counter), words(key)).tolist() == words(expected)
-
-
-def test_known_answers_all_at_once():
-    counters, keys, expected = (np.array([words(line[i]) for line in KNOWN_ANSWERS]) for i in range(3))
+def test_known_answers():
+    """One by one, and all at once."""
+    lines = [[[int(word, 16) for word in text.split()] for text in line] for line in KNOWN_ANSWERS]
+    for counter, key, expected in lines:
+        assert philox4x32(counter, key).tolist() == expected
+    counters, keys, expected = (np.array(each) for each in zip(*lines, strict=True))
     assert (philox4x32(counters, keys) == expected).all()
 
 
@@ -94,18 +89,6 @@ def test_a_chain_has_the_same_key_alone_and_among_others():
 
 def test_all_rows_is_not_the_first_fold():
     assert (chain_keys(0, 3, None, 0) != chain_keys(0, 3, 0, 0)).any()
-
-
-@pytest.mark.parametrize("seed", [True, 1.0, "1", None])
-def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(TypeError, match=r"seed is .*; expected a whole number from 0 to 2\*\*64 - 1"):
-        chain_keys(seed, 1, None, 0)
-
-
-@pytest.mark.parametrize("seed", [-1, 2**64])
-def test_a_seed_has_64_bits(seed):
-    with pytest.raises(ValueError, match=r"seed is .*; expected a whole number from 0 to 2\*\*64 - 1"):
-        chain_keys(seed, 1, None, 0)
 
 
 def test_start_order_is_a_permutation_of_its_own_stream():

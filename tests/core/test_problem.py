@@ -61,24 +61,8 @@ def test_fit_is_linear_regression(X, y, center):
     assert problem.coef(SUPPORT) == pytest.approx(fit.coef)
 
 
-def test_fit_without_intercept(X, y):
-    fit = SubsetProblem(X, y, center=None).fit(SUPPORT)
-    x, energy = least_squares(X[:, SUPPORT], y)
-    assert fit.coef == pytest.approx(x)
-    assert fit.intercept == 0.0
-    assert fit.energy == pytest.approx(energy)
-
-
-def test_weighted_fit_is_weighted_linear_regression(X, y, weights):
-    fit = SubsetProblem(X, y, sample_weight=weights).fit(SUPPORT)
-    sklearn = LinearRegression().fit(X[:, SUPPORT], y, sample_weight=weights)
-    assert fit.coef == pytest.approx(sklearn.coef_)
-    assert fit.intercept == pytest.approx(sklearn.intercept_)
-    assert fit.energy == pytest.approx(0.5 * weights @ (y - sklearn.predict(X[:, SUPPORT])) ** 2)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [0.1, 30.0])
+@pytest.mark.parametrize("ridge", [0.0, 0.1, 30.0])
 def test_ridge_is_sklearns_ridge(X, y, weights, ridge, weighted):
     w = weights if weighted else None
     fit = SubsetProblem(X, y, ridge=ridge, sample_weight=w).fit(SUPPORT)
@@ -195,14 +179,6 @@ def test_held_out_is_the_problem_on_the_other_rows(X, y, weights, center, always
     assert np.array_equal(np.diag(fold.matrix), np.ones(fold.n_columns))
 
 
-def test_held_out_inner_products_belong_to_the_held_out_columns(X, y):
-    """The two descriptions of a fold, by low-rank change and by its columns, agree."""
-    fold = SubsetProblem(X, y, always=[2], ridge=0.7).held_out([3, 4])
-    assert fold.columns @ fold.columns.T + np.diag(fold.penalty) == pytest.approx(fold.matrix)
-    assert fold.columns @ fold.target == pytest.approx(fold.b)
-    assert fold.target @ fold.target == pytest.approx(fold.yy)
-
-
 def test_held_out_rows_may_be_the_only_ones_where_a_forced_column_varies(X, y):
     X[:, 0] = 0.0
     X[5, 0] = 1.0
@@ -295,15 +271,6 @@ def test_the_unit_of_a_column_changes_nothing_but_its_coefficient(X, y, scale):
     assert fit.coef * [1.0, scale, 1.0] == pytest.approx(expected.coef)
     assert fit.always_coef * scale == pytest.approx(expected.always_coef)
     assert fit.intercept == pytest.approx(expected.intercept)
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_the_unit_of_y_scales_everything(X, y, scale):
-    expected = SubsetProblem(X, y)
-    problem = SubsetProblem(X, scale * y)
-    assert problem.energy(SUPPORT) / scale**2 == pytest.approx(expected.energy(SUPPORT))
-    assert problem.coef(SUPPORT) / scale == pytest.approx(expected.coef(SUPPORT))
-    assert problem.form.yy / scale**2 == pytest.approx(expected.form.yy)
 
 
 def test_a_large_offset_costs_no_digits_that_are_there(X, y):

@@ -90,11 +90,13 @@ def test_p_is_computed_anew_before_rounding_counts() -> None:
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_the_transition_matrix_keeps_the_boltzmann_distribution(rules: str) -> None:
+@pytest.mark.parametrize("engine", [NumbaEngine(), ReferenceEngine()], ids=["numba", "reference"])
+def test_the_transition_matrix_keeps_the_boltzmann_distribution(engine: Any, rules: str) -> None:
     for seed, copies, ridge in ((0, False, 0.0), (1, True, 0.0), (2, False, 0.3)):
         form = form_of(seed, 12, 7, 2, rules=rules, copies=copies, ridge=ridge)
         for beta in (0.0, 2.0, 20.0):
-            P = transition_matrix(NumbaEngine(), form, 3, beta / form.yy)
+            P = transition_matrix(engine, form, 3, beta / form.yy)
+            np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-12)  # nothing leads out of what is allowed
             pi = boltzmann(states(form, 3)[1], beta / form.yy)
             assert P.min() >= -1e-15
             assert stationarity_error(pi, P) <= 1e-12

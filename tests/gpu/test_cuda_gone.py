@@ -99,7 +99,7 @@ def test_annealing(device, problem):
 def test_a_proof(device):
     data = datasets.make_planted(N=16, alpha=1.5, seed=3)
     problem = SubsetProblem(data.X, data.y)
-    asked = dict(k=4, n_best=5, within=(0.05, 0.5))
+    asked = dict(k=3, n_best=5, within=(0.05, 0.5))
     expected = prove(problem, **asked, engine="numba")
     for part, proof in zip(
         PARTS, gone_at_many_moments(device, lambda: prove(problem, **asked, engine="cuda")), strict=True

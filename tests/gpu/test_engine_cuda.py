@@ -1,7 +1,5 @@
 """The GPU engine on a device: the law of its chains, energies computed again from the columns, the CPU's quality."""
 
-import csv
-import gzip
 import os
 import signal
 import threading
@@ -10,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from _tables import numbers
 from pairflip import Schedule, SubsetProblem, datasets
 from pairflip.engines import WalkPlan
 from pairflip.engines.cuda import CudaEngine
@@ -160,22 +159,3 @@ def test_real_tables_are_annealed_as_well_as_on_the_cpu(shared_data, table, caps
         print(f"\n{table}: lowest energies in units of the CPU's: {np.round(told, 4).tolist()}")
     assert np.isfinite(told).all()
     assert np.median(told) < 1.02
-
-
-def _number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def numbers(path):
-    """Columns of numbers that vary, and the target."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", newline="") as file:
-        rows = list(csv.reader(file))
-    target = next(at for at, name in enumerate(rows[0]) if name.startswith("target"))
-    others = [at for at, name in enumerate(rows[0]) if not name.startswith("target")]
-    columns = [c for c in others if all(_number(row[c]) for row in rows[1:])]
-    X = np.array([[float(row[c]) for c in columns] for row in rows[1:]])
-    return X[:, X.std(axis=0) > 0], np.array([float(row[target]) for row in rows[1:]])

@@ -1,6 +1,5 @@
 """Enumeration on a device: the same lowest supports and counts as on the CPU, whatever passes at a time."""
 
-import csv
 import re
 import time
 from functools import partial
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from _tables import numbers
 from pairflip import SubsetProblem, best_subset, datasets, prove
 from pairflip.engines import base
 from pairflip.engines.cuda import enumeration, why_unavailable
@@ -193,11 +193,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_real_tables(name, shared_data):
     path, target, sizes = TABLES[name]
-    with open(shared_data / path, newline="") as file:
-        names, *rows = csv.reader(file)
-    columns = [at for at, name in enumerate(names) if not name.startswith("target") and _numbers(rows, at)]
-    X = np.array([[float(row[at]) for at in columns] for row in rows])
-    problem = SubsetProblem(X, np.array([float(row[names.index(target)]) for row in rows]))
+    problem = SubsetProblem(*numbers(shared_data / path, target))
     for k in sizes:
         given = prove(problem, k, n_best=3, within=(0.01,), engine="cuda")
         expected = prove(problem, k, n_best=3, within=(0.01,), engine="numba", n_jobs=-1, budget=1000.0)
@@ -207,10 +203,3 @@ def test_real_tables(name, shared_data):
         np.testing.assert_array_equal(given.supports, expected.supports)
         np.testing.assert_array_equal(given.energies, expected.energies)
         np.testing.assert_array_equal(given.counts, expected.counts)
-
-
-def _numbers(rows, at):
-    try:
-        return all(np.isfinite(float(row[at])) for row in rows)
-    except ValueError:
-        return False

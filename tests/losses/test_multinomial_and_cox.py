@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import d2_log_loss_score, log_loss
 
-from pairflip import (
-    SizeCurve,
-    SubsetClassifier,
-    SubsetClassifierCV,
-    SubsetProblem,
-    posterior,
-    prove,
-    sample,
-    select_size,
-)
+from pairflip import SizeCurve, SubsetClassifier, SubsetClassifierCV, SubsetProblem, select_size
 from pairflip.losses.cox import CoxLoss
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.report import write_report
@@ -297,14 +288,6 @@ def test_curves_are_saved_drawn_and_predict(curve: SizeCurve, tmp_path: Path) ->
     assert "<b>chinstrap" not in page
     assert ("Telling the classes apart" in page) == (curve.classes is not None)
     assert ("Telling the times apart" in page) == (curve.survival is not None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_there_is_not_is_refused_in_one_sentence(name: str) -> None:
-    problem = planted(name, 0)
-    for act in (prove, sample, posterior):
-        with pytest.raises(ValueError, match="expected squared error"):
-            act(problem, *(() if act is posterior else (2,)))
 
 
 @pytest.mark.parametrize("name", NAMES)
