@@ -1,7 +1,8 @@
-"""Size curves for the tests of figures and report, made by least squares on a planted table without any search; and a
-problem with odd names."""
+"""Size curves made by least squares on a planted table without any search, older ones, a problem with odd names; and
+when two curves are the same."""
 
 import dataclasses
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 
@@ -149,3 +150,46 @@ def unannealed(curve, at=-1):
     for a in arrays:
         a[at] = np.nan
     return dataclasses.replace(curve, annealing=AnnealCurves(*arrays))
+
+
+BY_SIZE = ("cv_error", "cv_error_se", "energy_per_row", "selection_counts", "unchanged", "agreement", "chain_cv_error")
+BY_SIZE += ("predictions", "intercepts", "energies", "final_agreement", "always_coefs", "sizes")
+
+
+def without_size_0(curve):
+    """The same curve as version 0.1 saved it: without size 0."""
+    assert curve.sizes[0] == 0
+    a = curve.annealing
+    changes = {name: getattr(curve, name)[1:] for name in (*BY_SIZE, "fold_supports", "supports", "coefs")}
+    annealing = AnnealCurves(*(np.asarray(values)[1:] for values in (a.betas, a.energy, a.acceptance)))
+    criteria = {name: values[1:] for name, values in curve.criteria.items()}
+    return dataclasses.replace(curve, annealing=annealing, criteria=criteria, **changes)
+
+
+def assert_same_curve(one, other, but=("seconds",)):
+    """Fail with the name of the first field that differs."""
+    for field in fields(one):
+        if field.name not in but:
+            _same(getattr(one, field.name), getattr(other, field.name), field.name)
+
+
+def _same(one, other, name):
+    assert type(one) is type(other), name
+    if is_dataclass(one):
+        for field in fields(one):
+            if field.name != "seconds":
+                _same(getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}")
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype, name
+        assert one.shape == other.shape, name
+        assert one.tobytes() == other.tobytes(), name
+    elif isinstance(one, tuple):
+        assert len(one) == len(other), name
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            _same(a, b, f"{name}[{i}]")
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys(), name
+        for key in one:
+            _same(one[key], other[key], f"{name}[{key!r}]")
+    else:
+        assert one == other, name

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from pairflip import Schedule, SubsetProblem, select_size
 from pairflip.selection import executors
 

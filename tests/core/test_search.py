@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import Selection, SubsetProblem, anneal, best_subset, select_size
 from pairflip.engines import WalkResult

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from cuda_emulator import Failure, device
 from pairflip import Schedule, SubsetProblem, best_subset, datasets, prove, select_size
 from pairflip.cli.prove import _show

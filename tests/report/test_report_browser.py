@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from _curves import ODD, make_curve, odd_problem, plain_names, unannealed
-from _older_curve import without_size_0
+from _curves import ODD, make_curve, odd_problem, plain_names, unannealed, without_size_0
 from pairflip import posterior, sample
 from pairflip.report import write_report
 

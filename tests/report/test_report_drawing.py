@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from _curves import make_curve, plain_names, unannealed
+from _curves import make_curve, plain_names, unannealed, without_size_0
 from _errors import sentence_of
-from _older_curve import without_size_0
 from conftest import ROOT
 from pairflip import SubsetProblem, anneal, figures, theory
 from pairflip.report import FigureTable, FigureWords, PageFigure, register

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from _curves import make_curve, plain_names
-from _older_curve import without_size_0
+from _curves import make_curve, plain_names, without_size_0
 from _page import Outline
 from pairflip import SubsetProblem, anneal
 from pairflip.report.answer import answer_of

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from _curves import LONG, make_curve, plain_names, unannealed
-from _older_curve import without_size_0
+from _curves import LONG, make_curve, plain_names, unannealed, without_size_0
 from pairflip import SubsetProblem, anneal, text
 from pairflip.report import curve_tables, numbers
 from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars

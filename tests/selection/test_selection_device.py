@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from pairflip import Schedule, SubsetProblem, datasets, select_size
 from pairflip.engines import get_engine
 from pairflip.search.best_subset import ON_THE_CPU, best_subset

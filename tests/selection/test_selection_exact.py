@@ -112,62 +112,44 @@ def test_a_size_of_all_columns():
     assert curve.supports[2].tolist() == [0, 1, 2, 3]
 
 
-def splits_of(splitter, X, y, groups=None):
-    return list(splitter.split(X, y, groups))
-
-
 GROUPS = np.repeat(np.arange(5), [2, 3, 4, 2, 3])
-SPLITTERS = {
-    "k-fold": KFold(4),
-    "shuffled": KFold(5, shuffle=True, random_state=3),
-    "repeated: a row is predicted several times": RepeatedKFold(n_splits=3, n_repeats=3, random_state=0),
-    "random splits that leave rows out altogether": ShuffleSplit(6, test_size=3, train_size=8, random_state=1),
-    "time series: only earlier rows are learned from": TimeSeriesSplit(4, gap=1),
-}
-
-
-@pytest.mark.parametrize("splitter", SPLITTERS.values(), ids=SPLITTERS)
-@pytest.mark.parametrize("center", ["fold", "global"])
-def test_splitters(splitter, center):
-    X, y = small_table(seed=4)
-    sizes = [1, 2]
-    if isinstance(splitter, TimeSeriesSplit):
-        X, y = small_table(rows=24, seed=4)
-    by_row = isinstance(splitter, (RepeatedKFold, ShuffleSplit))  # a row that is predicted several times counts once
-    exact = nested(X, y, splits_of(splitter, X, y), sizes, center=center, by_row=by_row)
-    problem = SubsetProblem(X, y, center=center)
-    curve = select_size(problem, sizes, cv=splitter, chains=4)
-    compare(curve, exact)
-    given = select_size(problem, sizes, cv=iter(splits_of(splitter, X, y)), chains=4)
-    compare(given, exact)
-    assert curve.held_out_rows.tolist() == [m for _, test in splits_of(splitter, X, y) for m in np.sort(test)]
-
-
 REPEATS = [split for seed in range(3) for split in KFold(4, shuffle=True, random_state=seed).split(np.zeros(14))]
 BLOCKS = [(np.setdiff1d(np.arange(14), block), block) for block in np.array_split(np.arange(14), 3)]
-
-
-SHUFFLED_GROUPS = GroupKFold(3, shuffle=True, random_state=0)
+ONE_GROUP = [(np.flatnonzero(g != GROUPS), np.flatnonzero(g == GROUPS)) for g in range(5)]
 FOLDS = {
     "repeats": ("3x4", None, REPEATS),
     "folds as text": ("4", None, REPEATS[:4]),
     "folds": (4, None, REPEATS[:4]),
     "blocks of neighbouring rows": ("blocks:3", None, BLOCKS),
-    "a splitter of groups": (GroupKFold(3), GROUPS, list(GroupKFold(3).split(np.zeros(14), None, GROUPS))),
-    "folds of groups": (3, GROUPS, list(SHUFFLED_GROUPS.split(np.zeros(14), None, GROUPS))),
-    "leave one group out": (
-        "loo",
-        GROUPS,
-        [(np.flatnonzero(g != GROUPS), np.flatnonzero(g == GROUPS)) for g in range(5)],
-    ),
+    "folds of groups": (3, GROUPS, GroupKFold(3, shuffle=True, random_state=0)),
+    "leave one group out": ("loo", GROUPS, ONE_GROUP),
 }
+SPLITTERS = {
+    "k-fold": (KFold(4), None),
+    "shuffled": (KFold(5, shuffle=True, random_state=3), None),
+    "a row is predicted several times": (RepeatedKFold(n_splits=3, n_repeats=3, random_state=0), None),
+    "rows are left out altogether": (ShuffleSplit(6, test_size=3, train_size=8, random_state=1), None),
+    "only earlier rows are learned from": (TimeSeriesSplit(2, gap=1, test_size=3), None),
+    "a splitter of groups": (GroupKFold(3), GROUPS),
+}
+FOLDS |= {name: (splitter, groups, splitter) for name, (splitter, groups) in SPLITTERS.items()}
+BY_ROW = RepeatedKFold, ShuffleSplit  # a row that is predicted several times counts once
 
 
+@pytest.mark.parametrize("center", ["fold", "global"])
 @pytest.mark.parametrize(("cv", "groups", "splits"), FOLDS.values(), ids=FOLDS)
-def test_folds(cv, groups, splits):
+def test_folds(cv, groups, splits, center):
     X, y = small_table(seed=5)
-    exact = nested(X, y, splits, [1, 2], by_row=groups is None and cv != "blocks:3")
-    compare(select_size(SubsetProblem(X, y), [1, 2], cv=cv, groups=groups, chains=4), exact)
+    splits = list(splits.split(X, y, groups)) if hasattr(splits, "split") else splits
+    named = isinstance(cv, (int, str))
+    by_row = isinstance(cv, BY_ROW) or (named and groups is None and cv != "blocks:3")
+    exact = nested(X, y, splits, [1, 2], center=center, by_row=by_row)
+    problem = SubsetProblem(X, y, center=center)
+    curve = select_size(problem, [1, 2], cv=cv, groups=groups, chains=4)
+    compare(curve, exact)
+    assert curve.held_out_rows.tolist() == [m for _, test in splits for m in np.sort(test)]
+    if not named:
+        compare(select_size(problem, [1, 2], cv=iter(splits), chains=4), exact)
 
 
 def test_repeats_of_no_more_rows_or_groups_than_folds_leave_one_out():

@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _journal import lines_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
 from pairflip.selection import executors, merge_journals, run_shard

@@ -9,7 +9,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from _cli import invoke, planted, without_figures, write_csv
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, Selection, SubsetProblem, SubsetRegressorCV, select_size
 from pairflip.selection import run_shard, select_many

@@ -41,42 +41,6 @@ def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
     assert "“y2” 0." in text
 
 
-def test_forced_columns_weights_and_ridge_are_in_every_fold() -> None:
-    X, Y = table(1)
-    weights = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
-    twice = np.repeat(np.arange(len(X)), weights.astype(int))
-    weighted = SubsetProblem(X, Y, always=[0], sample_weight=weights, ridge=0.3)
-    repeated = SubsetProblem(X[twice], Y[twice], always=[0], ridge=0.3)
-    folds = [(np.flatnonzero(np.arange(len(X)) % 4 != f), np.flatnonzero(np.arange(len(X)) % 4 == f)) for f in range(4)]
-    of_twice = [(np.flatnonzero(np.isin(twice, train)), np.flatnonzero(np.isin(twice, test))) for train, test in folds]
-    one, two = select_size(weighted, [1, 3], cv=folds), select_size(repeated, [1, 3], cv=of_twice)
-    np.testing.assert_allclose(one.cv_error, two.cv_error, rtol=1e-8)
-    np.testing.assert_allclose(one.coef(3), two.coef(3), rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("center", ["fold", "global", None])
-@pytest.mark.parametrize(("always", "scaled"), [([], True), ([2], True), ([2], False)])
-def test_errors_with_other_constants_and_units(center: Any, always: list[int], scaled: bool) -> None:
-    X, Y = table(4, columns=8)
-    X, Y = X + 1.0, Y / Y.std(axis=0) * [1.0, 2.0, 3.0] + 2.0
-    problem = SubsetProblem(X, Y, center=center, always=always, scale_targets=scaled)
-    curve = select_size(problem, [2], cv=4, effort="quick")
-    at, row, fold = curve.at(2), curve.held_out_rows[::3], curve.held_out_fold[::3]
-    A, B = (X - X.mean(axis=0), Y - Y.mean(axis=0)) if center == "global" else (X, Y)
-    forced = np.hstack([np.ones((len(X), int(center == "fold"))), A[:, always]])
-    left = np.empty((row.size, 3))
-    for f in range(4):
-        own, kept = fold == f, np.setdiff1d(np.arange(len(X)), row[fold == f])
-        design = np.hstack([forced, A[:, curve.fold_supports[at][f]]])
-        left[own] = (B - design @ np.linalg.lstsq(design[kept], B[kept], rcond=None)[0])[row[own]]
-        beside = B[kept] - forced[kept] @ np.linalg.lstsq(forced[kept], B[kept], rcond=None)[0]
-        left[own] /= np.sqrt(np.mean(beside**2, axis=0)) if scaled else 1.0
-    assert curve.cv_error[at] == pytest.approx(0.5 * np.mean(left**2))
-    fit = problem.fit(curve.supports[at])
-    told = X[:, fit.support] @ fit.coef + X[:, always] @ fit.always_coef + fit.intercept
-    np.testing.assert_allclose(curve.predict(X, 2), told)
-
-
 def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
     pd = pytest.importorskip("pandas")
     X, Y = table()
@@ -104,6 +68,7 @@ def write(folder: Path) -> Path:
 
 
 def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_drawings(monkeypatch)
     data, out, run = write(tmp_path), tmp_path / "out", CliRunner()
     several = ["--target", "fat,water,protein", "--quiet"]
     done = run.invoke(app, ["select", str(data), *several, "--sizes", "1-4", "--cv", "4", "--out", str(out)])
@@ -116,7 +81,6 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (out / "targets.csv").read_text().startswith('"size","target","r2"')
     assert "R2 of each target: fat 0." in (out / "report.html").read_text()
     assert float((out / "predictions.csv").read_text().splitlines()[1].split(",")[4]) in table()[1][:, 0]
-    without_drawings(monkeypatch)
     again = run.invoke(app, ["report", str(out), "--out", str(tmp_path / "again.html")])
     assert again.exit_code == 0, again.output
     fitted = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--json"])

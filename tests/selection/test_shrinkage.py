@@ -6,10 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 
 from _cli import invoke, small_table, without_figures
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, figures, select_size
 from pairflip.report.answer import answer_of, shrinkage_words
 from pairflip.report.page import render
@@ -109,14 +108,6 @@ def test_pickle_has_the_table_once():
     assert copy.energy(S) == shrunken.energy(S)
     assert copy.held_out([1, 2]).energy(S) == shrunken.held_out([1, 2]).energy(S)
     assert repr(copy).endswith("ridge=0, shrinkage=0.2)")
-
-
-def test_ridge_of_scikit_learn_on_scaled_columns():
-    X, y = table()
-    unit = X[:, [0, 3, 8]] - X[:, [0, 3, 8]].mean(axis=0)
-    norms = np.linalg.norm(unit, axis=0)
-    fit = SubsetProblem(X, y).with_shrinkage(0.7).fit([0, 3, 8])
-    np.testing.assert_allclose(fit.coef, Ridge(alpha=0.7).fit(unit / norms, y).coef_ / norms, rtol=1e-8)
 
 
 def test_multiplying_a_column_changes_nothing():

@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from _curves import LONG, ODD, make_curve
-from _curves_equal import assert_same_curve
+from _curves import LONG, ODD, assert_same_curve, make_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from _curves_equal import assert_same_curve
+from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
 from pairflip.selection import JournalError, after_selection
