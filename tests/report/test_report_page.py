@@ -9,11 +9,10 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from _older_curve import without_size_0
 
 from _curves import ODD, make_curve, plain_names, unannealed, without_size_0
 from _errors import sentence_of
-from _page import CURVE, NOISE, Outline, data_of, text_of
+from _page import Outline, data_of, text_of
 from pairflip.report import write_report
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render

@@ -25,12 +25,7 @@ def check(X, y, cv, support, *, rel=1e-8, center="fold", **given):
     w, problem = np.ones(ROWS), SubsetProblem(X, y, center=center, **given)
     folds = as_folds(cv, problem)
     supports = np.tile(np.asarray(support), (len(folds), 1, 1))
-<<<<<<< HEAD
-    given = HeldOutErrors(problem, folds).judged(supports)[0][0]
-    options = {"center": "fold", **options}
-=======
-    residuals = HeldOutErrors(problem, folds).residuals(supports)[0]
->>>>>>> part-TS
+    residuals = HeldOutErrors(problem, folds).judged(supports)[0][0]
     expected = []
     for rows, left_out in zip(folds.rows, folds.left_out, strict=True):
         train = np.setdiff1d(np.arange(ROWS), left_out)

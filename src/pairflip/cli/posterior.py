@@ -139,7 +139,7 @@ def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], 
     return record, tables
 
 
-def _shown(result: Posterior, most: int) -> tuple[Any, ...]:
+def _shown(result: Posterior, most: int) -> tuple[Any, Any, Any, Any]:
     """The answer and its doubts, tables of columns and of models, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import model_answer, model_doubts, model_rates

@@ -126,7 +126,7 @@ def _files(result: Samples, most: int, table: Table) -> tuple[dict[str, Any], di
     return record, tables
 
 
-def _shown(result: Samples, most: int) -> tuple[Any, ...]:
+def _shown(result: Samples, most: int) -> tuple[Any, Any, Any, Any]:
     """The answer and its doubts, tables of columns and of sets, and what the probabilities are conditional on."""
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import set_answer, set_doubts, set_rates
