@@ -11,6 +11,7 @@ import pytest
 from _curves import make_curve, plain_names, without_size_0
 from _page import Outline
 from pairflip import SubsetProblem, anneal
+from pairflip.report import notebook
 from pairflip.report.answer import answer_of
 
 CURVE = make_curve()
@@ -103,3 +104,8 @@ def test_a_trace_shows_what_it_found():
     np.testing.assert_allclose([float(c) for c in cells[1::2]], [*trace.best_coef, trace.best_intercept], rtol=1e-3)
     few = dataclasses.replace(trace, energies=np.array([trace.best_energy, *[2 * trace.best_energy] * 3]))
     assert "25 % of 4 chains found these columns: more chains" in words(few._repr_html_())
+
+
+def test_words_that_are_no_names_are_escaped_too():
+    html = notebook._pieces([("class <i>", False), ("<b>", True)])
+    assert words(f"<p>{html}</p>") == "class <i><b>"

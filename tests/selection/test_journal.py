@@ -333,12 +333,11 @@ def test_lone_surrogates_in_names_do_no_harm(here):
 
 
 def test_a_journal_says_what_its_effort_stood_for(tmp_path, monkeypatch):
-
     from pairflip.search import effort
 
     problem = SubsetProblem(*table())
     select_size(problem, [1, 2], 3, journal=tmp_path, effort="quick", progress=False)
-    assert read_manifest(tmp_path)["work"]["folds"]["passes"] == effort.FOLD_EFFORTS["quick"].passes
-    monkeypatch.setitem(effort.FOLD_EFFORTS, "quick", effort.Effort("quick", 0.0, 3, 1, 0))
+    assert read_manifest(tmp_path)["work"]["folds"]["passes"] == effort.FEW_FOLD_EFFORTS["quick"].passes
+    monkeypatch.setitem(effort.FEW_FOLD_EFFORTS, "quick", effort.Effort("quick", 0.0, 3, 1, 0))
     with pytest.raises(JournalError, match="work folds passes = 1"):
         select_size(problem, [1, 2], 3, journal=tmp_path, effort="quick", progress=False)

@@ -87,6 +87,8 @@ class Grid:
 @one_blas_thread()  # more would round differently
 def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Grid:
     """The searches of a selection, everything checked against the table."""
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     if not problem.form.quadratic or problem.form.grouped:
         if selection.null and not problem.loss.squared:
             raise ValueError(
