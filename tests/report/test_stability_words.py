@@ -15,7 +15,6 @@ from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 from pairflip.report.registry import figures_of
 from pairflip.report.stability_words import null_words, stability_record, stability_words
-from pairflip.selection import settings
 from pairflip.selection.after_selection import shuffled
 from pairflip.selection.verdict import size_to_show
 
@@ -182,7 +181,7 @@ def test_half_samples_are_made_by_default_and_kept_in_files(data, tmp_path):
         done.stdout.split()
     )
     record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
-    assert record["settings"]["stability"] == DEFAULT_STABILITY == settings.DEFAULT_STABILITY == 50
+    assert record["settings"]["stability"] == DEFAULT_STABILITY == 50
     assert record["stability_shown"]["set_frequency"] == 1.0
     assert "coef_5" in (tmp_path / "t-pairflip" / "half_samples.csv").read_text().splitlines()[0]
     head = (tmp_path / "t-pairflip" / "coefficients.csv").read_text().splitlines()[0]

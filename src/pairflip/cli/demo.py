@@ -27,11 +27,11 @@ def demo(
     """Choose columns of a real table: diabetes progression of 442 patients, 64 columns."""
     with plain_errors():
         wanted, threads = o.parse_sizes(sizes), o.check_jobs(jobs)
+        from pairflip.cli.select import DEFAULT_STABILITY
         from pairflip.datasets import load_diabetes_products
         from pairflip.problem import SubsetProblem
         from pairflip.selection import select_size
         from pairflip.selection.folds import DEFAULT_CV
-        from pairflip.selection.settings import DEFAULT_STABILITY
         from pairflip.tables import Table
         from pairflip.text import row_numbers
 

@@ -10,9 +10,9 @@ from pairflip.report.figures_by_size import PATHS, RIDGE_SURFACE, SIZE_CURVE
 from pairflip.report.figures_held_out import CLASSES, PREDICTIONS, SURVIVAL
 from pairflip.report.figures_temperature import ANNEALING
 from pairflip.report.page import write_report
-from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room, register
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure, register
 
-__all__ = ["FigureTable", "FigureWords", "PageFigure", "Room", "register", "write_report"]
+__all__ = ["FigureLimits", "FigureTable", "FigureWords", "PageFigure", "register", "write_report"]
 
 for _figure in (SIZE_CURVE, FREQUENCIES, PROBABILITIES, RIDGE_SURFACE, SELECTION_COUNTS, PATHS):
     register(_figure)

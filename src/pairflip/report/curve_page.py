@@ -12,7 +12,7 @@ from pairflip.report.answer import answer_of
 from pairflip.report.numbers import row_labels
 from pairflip.report.page import Drawing, Page, Section, what_was_done
 from pairflip.report.proof_words import next_best
-from pairflip.report.registry import FigureTable, Room, figures_of
+from pairflip.report.registry import FigureLimits, FigureTable, figures_of
 from pairflip.report.style import TipBook
 from pairflip.report.vocabulary import what_is_counted
 from pairflip.selection.verdict import size_to_show
@@ -77,7 +77,7 @@ def _drawings(
     """The registered figures by their place in the page; rows of tables that follow the slider go to `per_size`."""
     from pairflip.report.renderer import page_svgs
 
-    room = Room(  # so that the page stays small
+    limits = FigureLimits(  # so that the page stays small
         columns=int(np.clip(_CELLS // len(sizes), 12, 40)),
         paths=int(np.clip(_CELLS // len(sizes), 20, 60)),
         points=max(100, min(1000, _POINTS // len(sizes))),
@@ -88,8 +88,8 @@ def _drawings(
     size, unit = size_to_show(curve), what_is_counted(curve)
     drawings: dict[str, list[Drawing]] = {"sizes": [], "main": [], "search": []}
     for figure in figures_of(curve):
-        numbers = [figure.numbers(curve, k, room) for k in (sizes if figure.follows else [size])]
-        words = [figure.words_about(curve, each, room) for each in numbers]
+        numbers = [figure.numbers(curve, k, limits) for k in (sizes if figure.follows else [size])]
+        words = [figure.words_about(curve, each, limits) for each in numbers]
         panels = page_svgs(figure, numbers, [each.labels for each in words], book)
         tables = [each.table for each in words]
         if figure.follows:

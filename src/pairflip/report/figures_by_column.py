@@ -17,7 +17,7 @@ from pairflip.report.numbers import (
     inclusion_bars,
     probability_bars,
 )
-from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.stability_words import bound_words, known, null_words
 from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
 from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
@@ -133,7 +133,7 @@ def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
     legend_above(ax, patches)
 
 
-def _frequency_words(curve: SizeCurve, bars: FrequencyBars, room: Room) -> FigureWords:
+def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits) -> FigureWords:
     stability, unit = known(curve, bars.size), bars.unit
     assert stability is not None
     label = (
@@ -225,7 +225,7 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
     return " ".join(words)
 
 
-def _probability_words(curve: SizeCurve, bars: InclusionBars, room: Room) -> FigureWords:
+def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimits) -> FigureWords:
     inclusion, size = curve.inclusion, size_to_show(curve)
     assert inclusion is not None
     label = (
@@ -319,7 +319,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     legend_above(ax, scale)
 
 
-def _count_words(curve: SizeCurve, counts: CountMap, room: Room) -> FigureWords:
+def _count_words(curve: SizeCurve, counts: CountMap, limits: FigureLimits) -> FigureWords:
     label = (
         f"Heat map of how many of {plural(counts.n_folds, 'fold')} selected each {counts.unit}, by size: {counts.cut}. "
         "The table below the figure has the numbers."
@@ -345,7 +345,7 @@ def _shape(numbers: FrequencyBars | CountMap, wide: bool) -> tuple[float, float]
 FREQUENCIES = PageFigure(
     "half_samples",
     "How often halves of the rows select each column",
-    lambda curve, size, room: frequency_bars(curve, size_to_show(curve), min(room.columns, 30)),
+    lambda curve, size, limits: frequency_bars(curve, size_to_show(curve), min(limits.columns, 30)),
     (draw_frequencies,),
     words=_frequency_words,
     titles=lambda bars: [bars.cut],
@@ -355,7 +355,7 @@ FREQUENCIES = PageFigure(
 PROBABILITIES = PageFigure(
     "inclusion",
     "How probable it is that a column belongs in the model",
-    lambda curve, size, room: probability_bars(curve, size_to_show(curve), min(room.columns, 30)),
+    lambda curve, size, limits: probability_bars(curve, size_to_show(curve), min(limits.columns, 30)),
     (draw_inclusion,),
     words=_probability_words,
     titles=lambda bars: [bars.cut],
@@ -365,7 +365,7 @@ PROBABILITIES = PageFigure(
 SELECTION_COUNTS = PageFigure(
     "selection_counts",
     "How often each column was selected",
-    lambda curve, size, room: count_map(curve, room.columns, 30),
+    lambda curve, size, limits: count_map(curve, limits.columns, 30),
     (draw_selection_counts,),
     words=_count_words,
     titles=lambda counts: [counts.cut],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
-from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.text import aligned, column_labels, number, plural, plus_minus
 
@@ -89,7 +89,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
     legend_above(ax)
 
 
-def _size_curve_words(curve: SizeCurve, bars: ErrorBars, room: Room) -> FigureWords:
+def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -> FigureWords:
     ends = f"{bars.sizes[0]} to {bars.sizes[-1]} {bars.unit}s"
     if bars.sizes.size < 2:
         ends = plural(int(bars.sizes[0]), bars.unit)
@@ -138,7 +138,7 @@ def draw_ridge_surface(lines: RidgeLines, ax: Axes) -> None:
     legend_above(ax)
 
 
-def _ridge_words(curve: SizeCurve, lines: RidgeLines, room: Room) -> FigureWords:
+def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> FigureWords:
     chosen = f"{lines.ridges[lines.chosen]:g}"
     label = (
         f"Line chart of cv_error against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. Chosen: "
@@ -178,7 +178,7 @@ def draw_paths(paths: Paths, ax: Axes) -> None:
     legend_above(ax, backwards=True, beside=figure_of(ax).get_figwidth() >= 5)
 
 
-def _paths_words(curve: SizeCurve, paths: Paths, room: Room) -> FigureWords:
+def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> FigureWords:
     told, divided = "Coefficients", ""
     if paths.relative:
         told = "Coefficients, each divided by its largest value,"
@@ -211,7 +211,7 @@ def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats
 SIZE_CURVE = PageFigure(
     "size_curve",
     "How many columns",
-    lambda curve, size, room: error_bars(curve),
+    lambda curve, size, limits: error_bars(curve),
     (draw_size_curve,),
     words=_size_curve_words,
     place="sizes",
@@ -219,7 +219,7 @@ SIZE_CURVE = PageFigure(
 RIDGE_SURFACE = PageFigure(
     "ridge_surface",
     "How much shrinkage",
-    lambda curve, size, room: ridge_lines(curve),
+    lambda curve, size, limits: ridge_lines(curve),
     (draw_ridge_surface,),
     words=_ridge_words,
     applies=lambda curve: curve.ridge_surface is not None and curve.ridge_surface.ridges.size > 1,
@@ -227,7 +227,7 @@ RIDGE_SURFACE = PageFigure(
 PATHS = PageFigure(
     "paths",
     "How coefficients change with size",
-    lambda curve, size, room: coefficient_paths(curve, limit=room.paths),
+    lambda curve, size, limits: coefficient_paths(curve, limit=limits.paths),
     (draw_paths,),
     words=_paths_words,
     titles=lambda paths: [f"{paths.cut}, {len(COLOURS)} of them named" if len(paths.labels) > len(COLOURS) else ""],

@@ -16,7 +16,7 @@ from pairflip.report.numbers import (
     risk_groups,
     row_labels,
 )
-from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, QUIET, label_axes, legend_above, tell
 from pairflip.selection.criteria import HALF
 from pairflip.text import aligned, number, percent, plural, shorten
@@ -138,7 +138,7 @@ def _prediction_titles(points: Scatter) -> list[str]:
     return [f"{title}\nRMSE {number(points.rmse, 3)}, {points.explained}", title]
 
 
-def _prediction_words(curve: SizeCurve, points: Scatter, room: Room) -> FigureWords:
+def _prediction_words(curve: SizeCurve, points: Scatter, limits: FigureLimits) -> FigureWords:
     shown, rmse = f"{plural(points.size, points.unit)}, {points.cut}", number(points.rmse, 3)
     labels = [
         f"Scatter plot of held-out predictions against observed values: {shown}. Root mean square error {rmse}.",
@@ -161,13 +161,13 @@ def _prediction_words(curve: SizeCurve, points: Scatter, room: Room) -> FigureWo
         f"{rmse}{compared}.{beyond}{units}"
     )
     # Of several targets, predictions.csv has the numbers.
-    table = _largest_residuals(curve, points.size, repeats, room) if curve.targets is None else None
+    table = _largest_residuals(curve, points.size, repeats, limits) if curve.targets is None else None
     return FigureWords(labels, caption, table)
 
 
-def _largest_residuals(curve: SizeCurve, size: int, repeats: int, room: Room) -> FigureTable:
+def _largest_residuals(curve: SizeCurve, size: int, repeats: int, limits: FigureLimits) -> FigureTable:
     """Rows with the largest residuals, each once: where a row was predicted several times, the mean prediction."""
-    names = row_labels(curve, None) if room.rows is None else room.rows
+    names = row_labels(curve, None) if limits.rows is None else limits.rows
     times = np.bincount(curve.held_out_rows, minlength=curve.n_rows)
     total = np.bincount(curve.held_out_rows, curve.predictions[curve.at(size)], curve.n_rows)
     target = np.zeros(curve.n_rows)
@@ -180,7 +180,7 @@ def _largest_residuals(curve: SizeCurve, size: int, repeats: int, room: Room) ->
     mean = f" (mean of the {repeats} predictions of a row)" if repeats > 1 else ""
     return FigureTable(
         "Table: largest residuals",
-        ["Row (from 1)" if room.rows is None else "Row", "Observed", "Predicted", "Residual"],
+        ["Row (from 1)" if limits.rows is None else "Row", "Observed", "Predicted", "Residual"],
         [[names[rows[p]], *line] for p, line in zip(largest, texts, strict=True)],
         f"Held-out rows with the largest residuals{mean}",
     )
@@ -226,7 +226,7 @@ def _class_titles(rates: ClassRates) -> list[str]:
     return [f"{size}, {area}", f"{size}, {percent(rates.wrong)} wrong"]
 
 
-def _class_words(curve: SizeCurve, rates: ClassRates, room: Room) -> FigureWords:
+def _class_words(curve: SizeCurve, rates: ClassRates, limits: FigureLimits) -> FigureWords:
     assert curve.classes is not None
     areas = ", ".join(f"{area:.3f}" for area in rates.areas)
     wrong, majority = percent(rates.wrong), percent(curve.classes.majority)
@@ -287,7 +287,7 @@ def draw_survival(groups: RiskGroups, ax: Axes) -> None:
     legend_above(ax)
 
 
-def _survival_words(curve: SizeCurve, groups: RiskGroups, room: Room) -> FigureWords:
+def _survival_words(curve: SizeCurve, groups: RiskGroups, limits: FigureLimits) -> FigureWords:
     label = (
         "Fraction of held-out rows without the event against time, by thirds of the predicted risk, with "
         f"{plural(groups.size, 'column')}: concordance {groups.concordance:.3f}."
@@ -303,7 +303,7 @@ def _survival_words(curve: SizeCurve, groups: RiskGroups, room: Room) -> FigureW
 PREDICTIONS = PageFigure(
     "predictions",
     "Held-out predictions",
-    lambda curve, size, room: held_out(curve, size, room.points, room.rows),
+    lambda curve, size, limits: held_out(curve, size, limits.points, limits.rows),
     (draw_predictions, draw_residuals),
     words=_prediction_words,
     titles=_prediction_titles,
@@ -314,7 +314,7 @@ PREDICTIONS = PageFigure(
 CLASSES = PageFigure(
     "classes",
     "Telling the classes apart",
-    lambda curve, size, room: class_rates(curve, size),
+    lambda curve, size, limits: class_rates(curve, size),
     (draw_roc, draw_probabilities),
     words=_class_words,
     titles=_class_titles,
@@ -325,7 +325,7 @@ CLASSES = PageFigure(
 SURVIVAL = PageFigure(
     "survival",
     "Telling the times apart",
-    lambda curve, size, room: risk_groups(curve, size),
+    lambda curve, size, limits: risk_groups(curve, size),
     (draw_survival,),
     words=_survival_words,
     titles=lambda groups: [f"{plural(groups.size, 'column')}, concordance {groups.concordance:.3f}"],

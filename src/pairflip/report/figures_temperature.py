@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.report.numbers import Cooling, cooling
-from pairflip.report.registry import FigureTable, FigureWords, PageFigure, Room
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
 from pairflip.text import aligned, percent, plural
 
@@ -98,7 +98,7 @@ def _remark(ax: Axes, text: str, at: tuple[float, float], units: Any, offset: tu
     )
 
 
-def _cooling_words(curve: SizeCurve, curves: Cooling, room: Room) -> FigureWords:
+def _cooling_words(curve: SizeCurve, curves: Cooling, limits: FigureLimits) -> FigureWords:
     labels = [
         f"Line chart of {quantity} against temperature while cooling, {plural(curves.size, curves.unit)}, "
         f"{curves.cut}. The table below the figure has the numbers."
@@ -127,7 +127,7 @@ def _cooling_words(curve: SizeCurve, curves: Cooling, room: Room) -> FigureWords
 ANNEALING = PageFigure(
     "annealing",
     "Cooling of the final fit",
-    lambda curve, size, room: cooling(curve, size, room.chains, room.steps),
+    lambda curve, size, limits: cooling(curve, size, limits.chains, limits.steps),
     (draw_energy, draw_acceptance),
     words=_cooling_words,
     titles=lambda curves: [f"{plural(curves.size, curves.unit)}, {curves.cut}"] * 2,

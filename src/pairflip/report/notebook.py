@@ -25,7 +25,7 @@ from pairflip.report.numbers import InclusionBars, error_bars, inclusion_bars
 from pairflip.report.probability_words import model_doubts, set_doubts
 from pairflip.report.proof_words import HEADS as PROOF_HEADS
 from pairflip.report.proof_words import best_rows, count_words, proof_pieces
-from pairflip.report.registry import Room
+from pairflip.report.registry import FigureLimits
 from pairflip.report.renderer import drawn, tag
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.report.vocabulary import Piece
@@ -108,7 +108,7 @@ def curve_html(curve: SizeCurve) -> str:
     return _html(
         tag("p", tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
         tag("ul", cautions) if cautions else Markup(""),
-        _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, Room()).labels[0], 380.0),
+        _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, FigureLimits()).labels[0], 380.0),
         _table([*sizes.heads, "Columns"], rows, {0, len(sizes.heads) - 1, len(sizes.heads)}),
         _small(sizes.caption),
         *map(_note, curve.notes),

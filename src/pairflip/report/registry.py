@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Room:
+class FigureLimits:
     """How much of a curve there is room for, and what its rows are called (None: numbers from 1)."""
 
     columns: int = 40
@@ -65,11 +65,11 @@ class PageFigure:
     title
         Heading in the page.
     numbers
-        (curve, size shown, room) to whatever `draw` needs.
+        (curve, size shown, limits) to whatever `draw` needs.
     draw
         One function (numbers, axes) for each panel of the figure.
     words
-        (curve, numbers, room) to text alternatives, caption and table; by default the title is the text alternative.
+        (curve, numbers, limits) to text alternatives, caption and table; by default the title is the text alternative.
     titles
         Numbers to titles of the panels in files, where no caption stands below them.
     shape
@@ -84,18 +84,18 @@ class PageFigure:
 
     name: str
     title: str
-    numbers: Callable[[SizeCurve, int, Room], Any]
+    numbers: Callable[[SizeCurve, int, FigureLimits], Any]
     draw: tuple[Callable[[Any, Axes], None], ...]
-    words: Callable[[SizeCurve, Any, Room], FigureWords] | None = None
+    words: Callable[[SizeCurve, Any, FigureLimits], FigureWords] | None = None
     titles: Callable[[Any], Sequence[str]] | None = None
     shape: Callable[[Any, bool], tuple[float, float]] = _shape
     follows: bool = False
     place: Literal["sizes", "main", "search"] = "main"
     applies: Callable[[SizeCurve], bool] = lambda curve: True
 
-    def words_about(self, curve: SizeCurve, numbers: Any, room: Room) -> FigureWords:
+    def words_about(self, curve: SizeCurve, numbers: Any, limits: FigureLimits) -> FigureWords:
         """What is said about the figure."""
-        return self.words(curve, numbers, room) if self.words else FigureWords([f"{self.title}."] * len(self.draw))
+        return self.words(curve, numbers, limits) if self.words else FigureWords([f"{self.title}."] * len(self.draw))
 
     def plot(self, numbers: Any, ax: Axes | None, width: float = 6.0, height: float = 3.6, panel: int = 0) -> Axes:
         """A panel with its title, on the given axes or in a new figure of this size in inches."""

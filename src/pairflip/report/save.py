@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairflip.report.registry import Room, figures_of
+from pairflip.report.registry import FigureLimits, figures_of
 from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     """
     from matplotlib.figure import Figure
 
-    size, room, drawings = size_to_show(curve), Room(), {}
+    size, limits, drawings = size_to_show(curve), FigureLimits(), {}
     for each in figures_of(curve):
-        numbers = each.numbers(curve, size, room)
+        numbers = each.numbers(curve, size, limits)
         width, height = each.shape(numbers, True)
         panels = len(each.draw)
         figure = Figure(figsize=(panels * width / 100, height / 100 + 0.3), layout="constrained")

@@ -47,8 +47,8 @@ def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds
         return None
     first = np.sort(problem.slots(support))
     # Not on a device: the same table must give the same answer where there is none.
-    asked = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n), engine="numba")
-    lowest, method = search_all(asked, first, np.zeros(0), seconds)
+    question = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n), engine="numba")
+    lowest, method = search_all(question, first, np.zeros(0), seconds)
     if not lowest.complete:
         return None
     equal = np.flatnonzero(np.all(lowest.supports == first, axis=1))

@@ -118,7 +118,7 @@ def best_subset(
         else:
             with progress_bar(f"searching k = {k}", None, progress) as bar:
                 waves = portfolio(form, k, method, amount, cooling, seed, walker, threads, bar)
-                searched, interrupted = _last(waves, k, bar)
+                searched, interrupted = _run_waves(waves, k, bar)
         n = searched.energies.size
         steps = {"betas": np.zeros(0), "flips": np.zeros(0, np.int64), "refreshes": np.zeros(n, np.int64)}
         steps |= {"energy": np.zeros((n, 0)), "acceptance": np.zeros((n, 0))}
@@ -182,7 +182,7 @@ def _walk_chains(
     return walker, Searched(*settle(form, walked)), steps
 
 
-def _last(waves: Iterator[Searched], k: int, bar: Any) -> tuple[Searched, bool]:
+def _run_waves(waves: Iterator[Searched], k: int, bar: Any) -> tuple[Searched, bool]:
     """What is known after the last wave of chains, and whether Ctrl-C ended the search before its end."""
     state: Searched | None = None
     try:

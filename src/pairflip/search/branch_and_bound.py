@@ -52,18 +52,18 @@ def can_branch(form: Form) -> bool:
 
 
 @one_blas_thread()
-def branch_supports(asked: Question, most: float = np.inf, root: Node | None = None) -> Lowest | None:
+def branch_supports(question: Question, most: float = np.inf, root: Node | None = None) -> Lowest | None:
     """The lowest supports; None if all columns together are singular, or more than `most` branches would be needed.
 
     `root`: where to begin, if some columns are known to be in or out; its bound is not used.
     """
-    form, k = asked.form, asked.k
+    form, k = question.form, question.k
     if not can_branch(form) or k < 2:
         return None
     from pairflip.engines.numba.branching import FREE, TAKEN, BranchPlan, branch
 
     announce_compilation(branch)
-    work = Workspaces(asked)
+    work = Workspaces(question)
     columns = work.columns
     root = Node([], list(range(form.n_columns)), 0.0) if root is None else root
     whole = _factor(columns, root.inside + root.free)
@@ -93,24 +93,24 @@ def branch_supports(asked: Question, most: float = np.inf, root: Node | None = N
                 args = form.matrix, work.B, exact, basis, chosen, lowest, tree, plan
                 return bool(branch(*args, looked[at], work.stop))
 
-        finished = run_pieces(asked, list(range(len(nodes))), one, work.stop, tell=tell)
+        finished = run_pieces(question, list(range(len(nodes))), one, work.stop, tell=tell)
         return finished, int(looked[:, 0].sum())
 
     root = root._replace(bound=whole.doubled)
-    nodes, short = [root], most if asked.simple else min(most, _FIRST_BRANCHES)
+    nodes, short = [root], most if question.simple else min(most, _FIRST_BRANCHES)
     finished, looked = walk(nodes, short, tell=False)
-    if not (all(finished) or work.stop[0] or asked.simple or most <= _FIRST_BRANCHES):
+    if not (all(finished) or work.stop[0] or question.simple or most <= _FIRST_BRANCHES):
         work.parts.clear()
         work.stop[0] = 0
-        reach = max([asked.limit, *asked.levels[-1:]]) * (1.0 + 2.0 * EQUAL) + errors[0] * form.yy
+        reach = max([question.limit, *question.levels[-1:]]) * (1.0 + 2.0 * EQUAL) + errors[0] * form.yy
         nodes = open_nodes(columns, k, root, reach)
         finished, looked = walk(nodes, most, tell=True)
     if all(finished):
-        return gather(asked, work.parts, looked)
+        return gather(question, work.parts, looked)
     if not work.stop[0]:  # there were too many branches
         return None
     bound = min(node.bound for node, ended in zip(nodes, finished, strict=True) if not ended)
-    return gather(asked, work.parts, looked, False, bound - errors[0] * form.yy)
+    return gather(question, work.parts, looked, False, bound - errors[0] * form.yy)
 
 
 def open_nodes(columns: Any, k: int, root: Node, reach: float) -> list[Node]:

@@ -48,7 +48,7 @@ class Effort:
     path_first: int = 0
 
     def costly_descent(self, k: int) -> Descent:
-        """The same where a kick takes much longer, and fewer find the optimum."""
+        """A descent with fewer kicks, for energies that are not quadratic, where each kick is slow."""
         return Descent(min(1 + self.kicks // _OF_KICKS, 2 * k) if self.kicks else 0)
 
     def descent(self, k: int, *, from_path: bool = False) -> Descent:
@@ -111,7 +111,7 @@ def as_effort(effort: Any) -> Effort:
 
 
 def as_descent(problem: SubsetProblem, method: Any, schedule: Any = "auto", chains: Any = None) -> Method:
-    """The method where there is no annealing, which is refused."""
+    """Check the method of a problem that cannot be annealed, and return "descend"."""
     asked = {"method": method == "anneal", "schedule": schedule != "auto", "chains": chains is not None}
     if any(asked.values()):
         name = next(name for name, is_given in asked.items() if is_given)
@@ -202,7 +202,7 @@ def kick_nanoseconds(form: Any, k: int) -> float:
 
 
 def costly(effort: Effort, kick_ns: float) -> Effort:
-    """The same where energies are not quadratic: kicks take long, and a few find the optimum."""
+    """The effort with fewer kicks, for energies that are not quadratic, where each kick is slow."""
     if effort.name == "quick":
         return replace(effort, kicks=2)
     if effort.name == "normal":

@@ -71,11 +71,13 @@ class Question:
         return self.threads == 1 and self.until == np.inf and self.tick is None
 
 
-def gather(asked: Question, parts: list[Lowest], looked: int = 0, complete: bool = True, bound: float = 0.0) -> Lowest:
+def gather(
+    question: Question, parts: list[Lowest], looked: int = 0, complete: bool = True, bound: float = 0.0
+) -> Lowest:
     """What several parts of the work found (without parts: nothing), the lowest first."""
-    supports = np.concatenate([np.zeros((0, asked.k), np.int64), *(p.supports for p in parts)])
+    supports = np.concatenate([np.zeros((0, question.k), np.int64), *(p.supports for p in parts)])
     doubled = np.concatenate([np.zeros(0), *(p.doubled for p in parts)])
-    counts = np.sum([np.zeros(asked.levels.size, np.int64), *(p.counts for p in parts)], axis=0)
+    counts = np.sum([np.zeros(question.levels.size, np.int64), *(p.counts for p in parts)], axis=0)
     order, overflow = np.lexsort((*supports.T[::-1], doubled)), any(p.overflow for p in parts)
     return Lowest(supports[order], doubled[order], counts, looked, complete, bound, overflow)
 
@@ -127,22 +129,22 @@ def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.
     return equal[np.lexsort(equal.T[::-1])[0]], 0.5 * float(lowest.doubled[0])
 
 
-def enumerate_supports(asked: Question) -> Lowest:
+def enumerate_supports(question: Question) -> Lowest:
     """All supports, from the largest first unit down."""
-    form, k, n = asked.form, asked.k, asked.form.n_columns
+    form, k, n = question.form, question.k, question.form.n_columns
     if k == 1:  # the columns of a unit are orthonormal, so that they explain the squares of B
         doubled = form.yy - np.add.reduceat(np.sum(form.B**2, axis=0), form.start[:-1])
         for u in np.flatnonzero(doubled < _LITTLE * form.yy).tolist():  # the difference leaves little but rounding
             doubled[u] = 2.0 * form.energy(np.array([u]))
         doubled[np.diff(form.rules.need_start) > 0] = np.inf
         order = np.argsort(doubled, kind="stable")[: np.isfinite(doubled).sum()]
-        counts = np.searchsorted(doubled[order], asked.levels, side="right")
-        first = order[: 2 * asked.wanted + 4096]
+        counts = np.searchsorted(doubled[order], question.levels, side="right")
+        first = order[: 2 * question.wanted + 4096]
         return Lowest(first[:, None], doubled[first], counts, looked=n)
     from pairflip.engines.numba.enumeration import enumerate_from
 
     announce_compilation(enumerate_from)
-    work = Workspaces(asked)
+    work = Workspaces(question)
     by_rows = k == 2 and form.start[-1] == n  # of the matrix, which may be too large
 
     def search(piece: range) -> bool:
@@ -160,12 +162,12 @@ def enumerate_supports(asked: Question) -> Lowest:
     else:
         with one_blas_thread():
             _ = form.matrix  # formed once, before threads ask for it
-        pieces = [range(k - 1, n)] if asked.simple else [range(top, top + 1) for top in range(n - 1, k - 2, -1)]
+        pieces = [range(k - 1, n)] if question.simple else [range(top, top + 1) for top in range(n - 1, k - 2, -1)]
     shares = [comb(piece.stop, k) - comb(piece.start, k) for piece in pieces]
-    ended = run_pieces(asked, pieces, search, work.stop, shares)
+    ended = run_pieces(question, pieces, search, work.stop, shares)
     looked = sum(share for share, finished in zip(shares, ended, strict=True) if finished)
     last = max((piece.stop for piece, finished in zip(pieces, ended, strict=True) if not finished), default=0)
-    return gather(asked, work.parts, looked, all(ended), whole_bound(form, last) if last else 0.0)
+    return gather(question, work.parts, looked, all(ended), whole_bound(form, last) if last else 0.0)
 
 
 def whole_bound(form: Form, count: int | None = None) -> float:
@@ -191,17 +193,17 @@ def whole_bound(form: Form, count: int | None = None) -> float:
 class Workspaces:
     """Memory of the threads that work on a question, and the parts of the answer that they found."""
 
-    def __init__(self, asked: Question) -> None:
+    def __init__(self, question: Question) -> None:
         from pairflip.engines.numba.enumeration import ROUNDING
 
-        self.asked, self.stop, self._memory, self.parts = asked, np.zeros(1, np.int64), local(), list[Lowest]()
-        self.B, self.columns = asked.form.B, exact_columns(asked.form)
+        self.question, self.stop, self._memory, self.parts = question, np.zeros(1, np.int64), local(), list[Lowest]()
+        self.B, self.columns = question.form.B, exact_columns(question.form)
         self.exact = self.columns
         if self.exact.root.size:
-            rows = np.zeros((len(self.exact.vectors), asked.k))
+            rows = np.zeros((len(self.exact.vectors), question.k))
             self.exact = self.exact._replace(vectors=np.hstack([self.exact.vectors, rows]))
         # What was subtracted for a fold left its rounding in what remains.
-        self.rounding = ROUNDING / asked.form.trust
+        self.rounding = ROUNDING / question.form.trust
 
     @contextmanager
     def piece(self) -> Iterator[tuple[Any, ...]]:
@@ -209,11 +211,11 @@ class Workspaces:
         from pairflip.engines.numba.enumeration import new_levels
         from pairflip.engines.numba.lowest import new_basis, new_kept
 
-        memory, k, exact = self._memory, self.asked.k, self.exact
+        memory, k, exact = self._memory, self.question.k, self.exact
         if not hasattr(memory, "workspace"):
             memory.workspace = *new_basis(exact, k), new_levels(exact, k, self.B)
         # Every piece of work begins with the same bounds, so that nothing depends on who did what before.
-        lowest = new_kept(k, self.asked.wanted, self.asked.limit, self.asked.levels)
+        lowest = new_kept(k, self.question.wanted, self.question.limit, self.question.levels)
         yield exact, *memory.workspace, lowest
         m, overflow = int(lowest.n[0]), bool(lowest.n[1])
         supports, doubled = np.sort(lowest.supports[:m], axis=1), lowest.doubled[:m].copy()
@@ -224,23 +226,23 @@ class Workspaces:
         from pairflip.engines.numba.branching import new_branches
 
         if not hasattr(self._memory, "branches"):
-            self._memory.branches = new_branches(self.asked.k, self.asked.form.n_columns, len(self.B))
+            self._memory.branches = new_branches(self.question.k, self.question.form.n_columns, len(self.B))
         return self._memory.branches
 
     def tighten(self) -> float:
         """Lower the limit to what was found so far; 2E up to which a support may be worth keeping or is counted."""
-        asked, doubled = self.asked, np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)])
-        if doubled.size >= asked.wanted:
-            asked.limit = min(asked.limit, float(np.partition(doubled, asked.wanted - 1)[asked.wanted - 1]))
-        reach = asked.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * asked.form.yy  # as in `lowest.limit_of`
+        question, doubled = self.question, np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)])
+        if doubled.size >= question.wanted:
+            question.limit = min(question.limit, float(np.partition(doubled, question.wanted - 1)[question.wanted - 1]))
+        reach = question.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * question.form.yy  # as in `lowest.limit_of`
         for at, part in enumerate(self.parts):
             low = part.doubled <= reach
             self.parts[at] = replace(part, supports=part.supports[low], doubled=part.doubled[low])
-        return float(max((reach, *asked.levels[-1:])))
+        return float(max((reach, *question.levels[-1:])))
 
 
 def run_pieces(
-    asked: Question,
+    question: Question,
     pieces: list[Any],
     do: Callable[[Any], bool],
     stop: NDArray[np.int64],
@@ -255,9 +257,9 @@ def run_pieces(
     finished, weights = [False] * len(pieces), shares or [1] * len(pieces)
     number: dict[Future[bool], int] = {}
     with one_blas_thread():
-        if asked.simple:
+        if question.simple:
             return [do(piece) for piece in pieces]
-        with ThreadPoolExecutor(asked.threads, thread_name_prefix="pairflip") as pool:
+        with ThreadPoolExecutor(question.threads, thread_name_prefix="pairflip") as pool:
             try:
                 number.update((pool.submit(do, piece), at) for at, piece in enumerate(pieces))
                 open_work, finished_work = set(number), 0
@@ -267,14 +269,14 @@ def run_pieces(
                         finished[number[future]] = not future.cancelled() and future.result()
                         finished_work += weights[number[future]]
                     if tell:
-                        asked.tell(finished_work / sum(weights))
-                    if time.perf_counter() > asked.until and not stop[0]:
+                        question.tell(finished_work / sum(weights))
+                    if time.perf_counter() > question.until and not stop[0]:
                         _give_up(stop, open_work)
             except BaseException as error:
                 _give_up(stop, number)
                 if not isinstance(error, KeyboardInterrupt):
                     raise
-                asked.interrupted = True
+                question.interrupted = True
     return finished
 
 

@@ -19,21 +19,25 @@ WORTH_SECONDS = 3.0
 """An enumeration is worth a device from this much time on the CPU."""
 
 
-def device_pays(asked: Question, seconds: float) -> float | None:
+def device_pays(question: Question, seconds: float) -> float | None:
     """Seconds that an enumeration takes on a device by a cost model; None if it is not to be used.
 
     `seconds`: time that the same takes on the CPU.
     """
     from pairflip.engines.cuda.enumeration import device_seconds, refusal
 
-    if asked.failed is not None or not asked.form.plain or (asked.engine == "auto" and seconds < WORTH_SECONDS):
+    if (
+        question.failed is not None
+        or not question.form.plain
+        or (question.engine == "auto" and seconds < WORTH_SECONDS)
+    ):
         return None
-    expected = device_seconds(asked.form.n_columns, asked.k)
-    faster = asked.engine == "cuda" or expected < seconds
-    return expected if faster and refusal(asked.form, asked.k) is None else None
+    expected = device_seconds(question.form.n_columns, question.k)
+    faster = question.engine == "cuda" or expected < seconds
+    return expected if faster and refusal(question.form, question.k) is None else None
 
 
-def enumerate_on_device(asked: Question) -> Lowest | None:
+def enumerate_on_device(question: Question) -> Lowest | None:
     """All supports, from the largest first column down; None if there is no device that can do it.
 
     Where the device fails in the middle, `asked` says so, and what was found until then is not complete.
@@ -41,32 +45,32 @@ def enumerate_on_device(asked: Question) -> Lowest | None:
     from pairflip.engines.cuda.device import failures
     from pairflip.engines.cuda.enumeration import Enumeration, refusal
 
-    form, k, n = asked.form, asked.k, asked.form.n_columns
+    form, k, n = question.form, question.k, question.form.n_columns
     if refusal(form, k) is not None:
         return None
     with one_blas_thread():
-        work, remaining = Workspaces(asked), n
+        work, remaining = Workspaces(question), n
     try:
         device = Enumeration(form, k, work.rounding)
-        while remaining and time.perf_counter() <= asked.until:
-            if not _looked_at(asked, work, device.step(work.tighten())):
+        while remaining and time.perf_counter() <= question.until:
+            if not _judge_passed(question, work, device.step(work.tighten())):
                 break
             remaining = device.below
-            asked.tell(device.share)
+            question.tell(device.share)
     except KeyboardInterrupt:
-        asked.interrupted = True
+        question.interrupted = True
     except failures() as error:
-        asked.failed = error
+        question.failed = error
     bound = whole_bound(form, remaining) if remaining else 0.0
-    return gather(asked, work.parts, comb(n, k) - comb(remaining, k), remaining == 0, bound)
+    return gather(question, work.parts, comb(n, k) - comb(remaining, k), remaining == 0, bound)
 
 
-def _looked_at(asked: Question, work: Workspaces, passed: Any) -> bool:
-    """Judge what passed, and enumerate what was in doubt; False if time ran out."""
+def _judge_passed(question: Question, work: Workspaces, passed: Any) -> bool:
+    """Judge supports that the device passed, and enumerate what it could not decide; False if time ran out."""
     from pairflip.engines.numba.enumeration import enumerate_from
     from pairflip.engines.numba.lowest import judge_supports
 
-    form = asked.form
+    form = question.form
     pieces: list[Any] = [(judge_supports, part) for part in _parts(passed.supports, _JUDGED)]
     pieces += [(enumerate_from, prefixes) for prefixes in _parts(passed.parents, _ENUMERATED)]
     pieces += [(enumerate_from, prefixes) for prefixes in _parts(passed.nodes, _ENUMERATED)]
@@ -80,9 +84,9 @@ def _looked_at(asked: Question, work: Workspaces, passed: Any) -> bool:
             args = form.matrix, exact, basis, chosen, levels, lowest, form.yy, work.rounding
             return all(enumerate_from(*args, prefix[0], prefix[0] + 1, work.stop, prefix) for prefix in part)
 
-    quiet = replace(asked, tick=None)
+    quiet = replace(question, tick=None)
     finished = not pieces or all(run_pieces(quiet, pieces, do, work.stop))
-    asked.interrupted = asked.interrupted or quiet.interrupted
+    question.interrupted = question.interrupted or quiet.interrupted
     return finished
 
 

@@ -205,10 +205,10 @@ class Posterior:
         weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
         enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
         for share, support in zip(self.model_probability, self.models[: min(enough, _MODELS)], strict=False):
-            told, spread = _predict(self.problem, self.prior, support, rows)
+            model_mean, model_variance = _predict(self.problem, self.prior, support, rows)
             weight += share
-            middle += share * told
-            square += share * (told**2 + spread)
+            middle += share * model_mean
+            square += share * (model_mean**2 + model_variance)
         middle /= weight
         return mean, np.sqrt(np.maximum(square / weight - middle**2, 0.0))
 
@@ -628,13 +628,13 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
 
 
 def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
-    """The same walk among groups of columns; what a set of them weighs is remembered."""
+    """Metropolis walk among groups of columns: units in the model after every sweep, energies, accepted moves."""
     sweeps, before, prior, n = settings["sweeps"], settings["burn_in"], models.prior, models.n
     (key,) = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
     known: dict[int, tuple[float, float]] = {}
 
     def weigh(model: int) -> tuple[float, float]:
-        """Of units that are the bits of a whole number."""
+        """Log weight and energy of a model; bit u of `model` says whether unit u is in it."""
         if model not in known:
             known[model] = models.weigh(np.array([u for u in range(n) if model >> u & 1], dtype=np.int64))
         return known[model]

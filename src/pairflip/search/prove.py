@@ -253,25 +253,25 @@ def prove(
             )
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
-        asked = Question(
+        question = Question(
             problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
-            lowest, method = search_all(asked, np.sort(first), distances, budget)
+            lowest, method = search_all(question, np.sort(first), distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
-            asked.interrupted = True
+            question.interrupted = True
             doubled = np.array([2.0 * problem.form.energy(np.sort(first))])
-            lowest = replace(gather(asked, [], complete=False), supports=np.sort(first)[None], doubled=doubled)
+            lowest = replace(gather(question, [], complete=False), supports=np.sort(first)[None], doubled=doubled)
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
         lowest = replace(lowest, bound=whole_bound(problem.form))
-    note = "interrupted" if asked.interrupted else ""
+    note = "interrupted" if question.interrupted else ""
     if lowest.overflow and not note:
         note = f"more than {len(lowest.supports)} supports are equal to the last of the best ones"
     proof = as_proof(problem, lowest, method, time.perf_counter() - began, n_best, distances, note)
-    if asked.failed is None or asked.interrupted:
+    if question.failed is None or question.interrupted:
         return proof
-    return replace(proof, note="; ".join(filter(None, [failure_note(asked.failed), proof.note])))
+    return replace(proof, note="; ".join(filter(None, [failure_note(question.failed), proof.note])))
 
 
 def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float = BUDGET) -> NDArray[np.int64]:
@@ -290,19 +290,19 @@ def first_support(problem: SubsetProblem, k: int, seed: int = 0, budget: float =
 
 
 @one_blas_thread()  # more would round differently, and wait for each other
-def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget: float) -> tuple[Lowest, str]:
+def search_all(question: Question, first: NDArray[np.int64], within: Floats, budget: float) -> tuple[Lowest, str]:
     """The lowest supports of a problem and the method that found them, beginning with a good support `first`.
 
     The bounds of the question are filled in here: `within` are distances up to which supports are counted.
     """
-    form = asked.form
+    form = question.form
     energy = form.energy(first)
-    asked.limit = _first_limit(form, first, energy, asked.wanted)
+    question.limit = _first_limit(form, first, energy, question.wanted)
     while True:
-        asked.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * form.yy
-        lowest, method = _by_best_method(asked, budget)
-        if lowest.doubled.size > asked.wanted + _EQUALS:
-            lowest = _without_too_many_equals(lowest, asked.wanted, form.yy)
+        question.levels = 2.0 * energy * (1.0 + within) * (1.0 + EQUAL) + 2.0 * NOTHING * form.yy
+        lowest, method = _by_best_method(question, budget)
+        if lowest.doubled.size > question.wanted + _EQUALS:
+            lowest = _without_too_many_equals(lowest, question.wanted, form.yy)
         lowest = _judged(form, lowest, first)
         better = float(0.5 * lowest.doubled[0]) < energy * (1.0 - 1e-9) if lowest.doubled.size else False
         if not (better and within.size and lowest.complete):
@@ -311,45 +311,45 @@ def search_all(asked: Question, first: NDArray[np.int64], within: Floats, budget
         energy = 0.5 * float(lowest.doubled[0])  # counts were those of a worse support
 
 
-def _by_best_method(asked: Question, budget: float) -> tuple[Lowest, str]:
-    form, k, n = asked.form, asked.k, asked.form.n_columns
-    threads = max(1.0, _THREADED * asked.threads)
+def _by_best_method(question: Question, budget: float) -> tuple[Lowest, str]:
+    form, k, n = question.form, question.k, question.form.n_columns
+    threads = max(1.0, _THREADED * question.threads)
     seconds = enumeration_cost(form, k) / threads
-    expected = device_pays(asked, seconds) if asked.engine != "numba" else None
+    expected = device_pays(question, seconds) if question.engine != "numba" else None
     on_device = expected is not None
     seconds = seconds if expected is None else expected
     affordable, worthwhile = seconds <= budget, seconds > _AT_ONCE and k >= 2
-    if on_device and affordable and asked.engine == "cuda":
+    if on_device and affordable and question.engine == "cuda":
         worthwhile = False  # what was asked for comes first
     # What is done unasked goes by cost models alone, and this method by the clock.
-    ridge = worthwhile and not asked.simple and np.isfinite(asked.limit) and can_bound(form)
+    ridge = worthwhile and not question.simple and np.isfinite(question.limit) and can_bound(form)
     ridge = ridge and bound_seconds(n, min(n, form.n_rows)) <= budget
     if worthwhile and can_branch(form) and not (ridge and n > LARGEST):
         each = branch_seconds(n)
-        most = min(asked.most, _PATIENCE * threads * seconds / each if affordable else np.inf)
-        lowest = branch_supports(asked, min(most, _FIRST * budget / each) if ridge else most)
+        most = min(question.most, _PATIENCE * threads * seconds / each if affordable else np.inf)
+        lowest = branch_supports(question, min(most, _FIRST * budget / each) if ridge else most)
         if lowest is not None:
             return lowest, "branch and bound"
     tree = None
     if ridge:
-        tree = RidgeTree(asked)
-        patience = time.perf_counter() + _PATIENCE * seconds if affordable else asked.until
-        if tree.walk(min(patience, asked.until)) or patience >= asked.until or asked.interrupted:
+        tree = RidgeTree(question)
+        patience = time.perf_counter() + _PATIENCE * seconds if affordable else question.until
+        if tree.walk(min(patience, question.until)) or patience >= question.until or question.interrupted:
             return tree.gathered(), "ridge bound"
     if affordable:
-        device = enumerate_on_device(asked) if on_device else None
-        if device is not None and asked.failed is None:
+        device = enumerate_on_device(question) if on_device else None
+        if device is not None and question.failed is None:
             lowest, method = device, ON_DEVICE
         else:
-            lowest, method = enumerate_supports(asked), "enumeration"
-        if device is not None and asked.failed is not None and not lowest.complete:
+            lowest, method = enumerate_supports(question), "enumeration"
+        if device is not None and question.failed is not None and not lowest.complete:
             lowest = _joined(lowest, device)
         return (lowest if lowest.complete or tree is None else _joined(lowest, tree.gathered())), method
-    return gather(asked, [], complete=False), "none"
+    return gather(question, [], complete=False), "none"
 
 
 def _joined(lowest: Lowest, other: Lowest) -> Lowest:
-    """What two methods know that both did not come to an end."""
+    """Supports of two unfinished methods together, with the larger of their two lower bounds."""
     supports, doubled = np.vstack([lowest.supports, other.supports]), np.append(lowest.doubled, other.doubled)
     return replace(lowest, supports=supports, doubled=doubled, bound=max(lowest.bound, other.bound))
 
@@ -380,7 +380,7 @@ def _first_limit(form: Form, first: NDArray[np.int64], energy: float, wanted: in
 
 
 def _judged(form: Form, lowest: Lowest, first: NDArray[np.int64]) -> Lowest:
-    """The same by QR on the columns, `first` included; equal supports in lexicographic order."""
+    """Lowest supports, `first` among them, with energies by QR; equal ones in lexicographic order."""
     supports = distinct_supports(np.vstack([lowest.supports, first[None]])).supports
     energies = np.array([form.energy(support) for support in supports])
     supports, energies = supports[np.isfinite(energies)], energies[np.isfinite(energies)]

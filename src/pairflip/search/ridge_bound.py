@@ -270,22 +270,22 @@ class RidgeTree:
     `columns` (n,) are positions of those that remain; `nodes` bounds were computed, `looked` supports looked at.
     """
 
-    def __init__(self, asked: Question) -> None:
-        form, self.asked = asked.form, asked
+    def __init__(self, question: Question) -> None:
+        form, self.question = question.form, question
         self.columns = np.arange(form.n_columns)
         self.nodes = self.looked = self._numbered = 0
-        self._limit, self._lowest = asked.limit, np.full(asked.wanted, np.inf)
+        self._limit, self._lowest = question.limit, np.full(question.wanted, np.inf)
         self._parts: list[Lowest] = []
         with one_blas_thread():
             self._narrow(self.columns, form.columns if form.dense else form.columns_of(self.columns), form.target)
-        weights = np.full(self.columns.size, asked.k / self.columns.size)
+        weights = np.full(self.columns.size, question.k / self.columns.size)
         self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
 
     @property
     def reach(self) -> float:
-        """2E up to which supports matter, by the rule of `limit_of`."""
-        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.asked.form.yy
-        return max(limit, float(self.asked.levels[-1])) if self.asked.levels.size else limit
+        """Largest 2E with which a support may still be among the lowest that are wanted, or be counted."""
+        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.question.form.yy
+        return max(limit, float(self.question.levels[-1])) if self.question.levels.size else limit
 
     @property
     def bound(self) -> float:
@@ -308,14 +308,14 @@ class RidgeTree:
                     heappop(self._open)  # only now, and before its children: an interrupted branch stays open
                     bound = min(self.bound, self.reach)  # progress: how far it has come from the first one
                     first = min(first, bound)
-                    self.asked.tell((bound - first) / (self.reach - first) if self.reach > first else 1.0)
+                    self.question.tell((bound - first) / (self.reach - first) if self.reach > first else 1.0)
         except KeyboardInterrupt:
-            self.asked.interrupted = True
+            self.question.interrupted = True
         return self.finished
 
     def gathered(self) -> Lowest:
-        """What was found."""
-        return gather(self.asked, self._parts, self.looked, self.finished, self.bound)
+        """The lowest supports found so far, and the bound for those not looked at."""
+        return gather(self.question, self._parts, self.looked, self.finished, self.bound)
 
     def _narrow(self, keep: Positions, columns: Floats, target: Floats) -> None:
         """Go on with some columns only: the form of fewer columns than rows has a larger diagonal."""
@@ -323,7 +323,7 @@ class RidgeTree:
             triangle = np.asarray(np.linalg.qr(np.column_stack([columns.T, target]), mode="r"))
             columns, target = triangle[:, :-1].T, np.ascontiguousarray(triangle[:, -1])  # one kernel for both
         self._table, self._target = np.ascontiguousarray(columns), target
-        self._penalty = self.asked.form.penalty[keep]
+        self._penalty = self.question.form.penalty[keep]
         self.columns = keep
         self._form = ridge_form(self._table, target, self._penalty)
 
@@ -336,8 +336,8 @@ class RidgeTree:
         return _Branch(bound, self._numbered, fixed, np.packbits(bits), *start)
 
     def _divided(self, branch: _Branch) -> list[_Branch]:
-        """The branches of a branch, none if all its supports are ruled out or looked at."""
-        k, is_root = self.asked.k, branch.number == 1
+        """The branches with one column in and with it out; none if all supports are ruled out or were searched."""
+        k, is_root = self.question.k, branch.number == 1
         fixed, free = branch.fixed, np.flatnonzero(np.unpackbits(branch.free, count=self.columns.size))
         weights, stiffness, bound = np.zeros(self.columns.size), np.zeros(free.size), branch.bound
         weights[branch.at] = branch.weights
@@ -358,7 +358,7 @@ class RidgeTree:
             # What the root drops never comes back.
             self._narrow(self.columns[keep], self._table[keep], self._target)
             fixed, free, weights = np.searchsorted(keep, fixed), np.searchsorted(keep, free), weights[keep]
-        if fixed.size > k or fixed.size + free.size < k or self._searched(fixed, free):
+        if fixed.size > k or fixed.size + free.size < k or self._search_branch(fixed, free):
             return []
         z = weights[free]
         gain = stiffness * z * np.cbrt(1.0 - z)  # what either side adds to the bound; leaving out should add more
@@ -366,9 +366,9 @@ class RidgeTree:
         rest, others = np.delete(free, at), np.delete(z, at)
         return [self._branch(bound, np.append(fixed, free[at]), rest, others), self._branch(bound, fixed, rest, others)]
 
-    def _searched(self, fixed: Positions, free: Positions) -> bool:
+    def _search_branch(self, fixed: Positions, free: Positions) -> bool:
         """Whether the compiled branch and bound could look at all supports of a branch in little time."""
-        asked, k = self.asked, self.asked.k
+        question, k = self.question, self.question.k
         if fixed.size == k:
             fixed, free = fixed[:-1], fixed[-1:]
         open_columns = np.union1d(fixed, free)
@@ -377,15 +377,15 @@ class RidgeTree:
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
         most = min(seconds / branch_seconds(open_columns.size), _MOST)
         form = Form(self._table[open_columns], self._target, self._penalty[open_columns], open_columns, dense=True)
-        question = Question(form, k, asked.wanted, self._limit, asked.levels)
+        part = Question(form, k, question.wanted, self._limit, question.levels)
         root = Node(np.searchsorted(open_columns, fixed).tolist(), np.searchsorted(open_columns, free).tolist(), 0.0)
-        lowest = branch_supports(question, most, root)
+        lowest = branch_supports(part, most, root)
         if lowest is None:
             return False
         self.looked += lowest.looked
         if lowest.supports.size or lowest.counts.any():
             supports = self.columns[open_columns[lowest.supports]]
             self._parts.append(Lowest(supports, lowest.doubled, lowest.counts, overflow=lowest.overflow))
-            self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: asked.wanted]
+            self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: question.wanted]
             self._limit = min(self._limit, float(self._lowest[-1]))
         return True

@@ -192,7 +192,7 @@ class Samples:
 
     @cached_property
     def inclusion_se(self) -> Floats:
-        """Its Monte Carlo error, from the means of 20 parts of each chain."""
+        """Monte Carlo error (N,) of `inclusion_probability`, from the means of 20 parts of each chain."""
         return self.inclusion()[1]
 
     def pairs(self, most: int = 10, beta: float | None = None) -> list[tuple[str, str, float]]:
@@ -508,7 +508,7 @@ def _exact_energies(form: Form, supports: NDArray[np.int32]) -> Floats:
 
 
 def _ladder_keys(seed: int, k: int, numbers: Sequence[int], places: int) -> NDArray[np.uint32]:
-    """Of the random numbers of the walkers of some ladders (ladder, place, 2)."""
+    """Keys (ladder, place, 2) of random numbers: one for each walker of each ladder."""
     walkers = (number * _MOST_PLACES + np.arange(places) for number in numbers)
     return np.stack([chain_keys(seed, k, None, each) for each in walkers])
 

@@ -162,7 +162,7 @@ def assemble(
 
 
 class _HeldOut(NamedTuple):
-    """What the folds of one size say."""
+    """Supports, held-out residuals and training energies of all folds at one size."""
 
     supports: Supports  # (F, k)
     residuals: Floats  # (P,)

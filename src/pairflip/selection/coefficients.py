@@ -75,7 +75,7 @@ def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
 
 
 def standard_errors(problem: SubsetProblem, fits: Sequence[Fit]) -> StandardErrors:
-    """Of all final fits; not-a-number where no rows are left to estimate the noise from."""
+    """Standard errors of all final fits; not-a-number where no rows are left to estimate the noise from."""
     every = [_of_fit(problem, fit) for fit in fits]
     forced = problem.always.size
     return StandardErrors(

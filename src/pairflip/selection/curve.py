@@ -383,7 +383,7 @@ class SizeCurve:
 
     @property
     def loss(self) -> Loss:
-        """What was minimized."""
+        """The loss that was minimized."""
         return loss_named(self.settings.get("loss", "squares"))
 
     @property
@@ -537,7 +537,7 @@ class SizeCurve:
         return pd.DataFrame(self.to_dict())
 
     def to_polars(self) -> pl.DataFrame:
-        """The same as a polars frame."""
+        """One row for each size, as a polars frame."""
         try:
             import polars as pl
         except ImportError:

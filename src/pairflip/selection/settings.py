@@ -145,8 +145,6 @@ class Selection:
         }
 
 
-DEFAULT_STABILITY = 50
-"""Pairs of half-samples in the command line and the demonstration (docs/decisions/027-stability.md)."""
 GRID = (0.0, 0.1, 1.0)
 """What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
 LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
