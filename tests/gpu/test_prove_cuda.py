@@ -17,7 +17,7 @@ from pairflip.engines.cuda import enumeration, why_unavailable
 from pairflip.engines.numba import enumeration as compiled
 from pairflip.least_squares import SINGULAR
 from pairflip.search.exhaustive import Question, Workspaces, enumerate_supports, gather
-from pairflip.search.on_device import _looked_at, enumerate_on_device
+from pairflip.search.on_device import _judge_passed, enumerate_on_device
 from pairflip.testing.cases import delicate_cases, random_cases
 
 SOURCE = (Path(enumeration.__file__).parent / "enumerate.cu").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_the_kernel_has_the_constants_of_the_compiled_engine():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_what_a_device_hands_over_is_looked_at_as_by_an_enumeration(depth):
+def test_what_a_device_hands_over_is_judge_passed_as_by_an_enumeration(depth):
     problem = SubsetProblem(*planted(14))
     expected = enumerate_supports(Question(problem.form, 5, 6, levels=np.array([0.8]) * problem.form.yy))
     asked = Question(problem.form, 5, 6, levels=np.array([0.8]) * problem.form.yy)
@@ -56,7 +56,7 @@ def test_what_a_device_hands_over_is_looked_at_as_by_an_enumeration(depth):
     every = {m: np.array(list(combinations(range(13, -1, -1), m))) for m in (2, 3, 5)}
     none = {m: np.zeros((0, m), np.int64) for m in (2, 3, 5)}
     handed = none | {{1: 5, 2: 2, 3: 3}[depth]: every[{1: 5, 2: 2, 3: 3}[depth]]}
-    assert _looked_at(asked, room, enumeration.Passed(handed[5], handed[2], handed[3]))
+    assert _judge_passed(asked, room, enumeration.Passed(handed[5], handed[2], handed[3]))
     assert_same(gather(asked, room.parts, comb(14, 5)), expected, 6)
 
 
