@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
 from docutils import nodes
@@ -44,7 +43,7 @@ def taken(command: Callable[..., Any]) -> list[Taken]:
 
 def _inner(kind: Any) -> Any:
     """``str`` of ``str | None`` and of ``list[str] | None``."""
-    if get_origin(kind) is UnionType:
+    if get_origin(kind) in (UnionType, Union):
         (kind,) = (part for part in get_args(kind) if part is not NoneType)
     return get_args(kind)[0] if get_origin(kind) is list else kind
 
@@ -66,8 +65,8 @@ def _flags(option: Taken) -> str:
     names = ", ".join(_names(option))
     if option.kind is bool:
         return f"`{names}`"
-    if isinstance(option.kind, type) and issubclass(option.kind, Enum):
-        return f"`{names} {'|'.join(str(choice.value) for choice in option.kind)}`"
+    if get_origin(option.kind) is Literal:
+        return f"`{names} {'|'.join(map(str, get_args(option.kind)))}`"
     return f"`{names} {option.info.metavar or WORDS[option.kind]}`"
 
 
@@ -80,7 +79,7 @@ def _default(option: Taken) -> str:
     if option.default is None or option.default is False:
         return ""
     given = _names(option)[0].split("/")[0] if option.default is True else option.default
-    return f"Default: `{getattr(given, 'value', given)}`."
+    return f"Default: `{given}`."
 
 
 def _table(rows: list[list[str]]) -> list[str]:
