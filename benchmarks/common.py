@@ -1,6 +1,6 @@
 """What benchmarks share: real tables, time, tasks in all processes, and numbers with their standard errors.
 
-Environment: PAIRFLIP_DATA is the folder of real tables (default: ../shared/data), PAIRFLIP_DRAWS how many tables are
+Environment: PAIRFLIP_SHARED_DATA has real tables (default: ../shared/data), PAIRFLIP_DRAWS how many tables are
 drawn from each population, PAIRFLIP_FIRST the first of them.
 """
 
@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
-DATA = Path(os.environ.get("PAIRFLIP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("PAIRFLIP_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def real_table(path):
     """X and y of a real table, whose target is the first column that is called so; None where it is not there."""
     if not (DATA / path).is_file():
-        print(f"skipped: there is no {DATA / path} (PAIRFLIP_DATA names the folder)")
+        print(f"skipped: there is no {DATA / path} (PAIRFLIP_SHARED_DATA names the folder)")
         return None
     with (DATA / path).open(encoding="utf-8") as file:
         targets = sum(name.startswith("target_") for name in next(csv.reader(file)))

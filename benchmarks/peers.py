@@ -1,6 +1,6 @@
 """Ours beside other methods on the same folds: `make bench-peers`, or `python -m benchmarks peers`.
 
-The planted model of the paper, neighbours correlated, and real tables (in the folder named by PAIRFLIP_DATA); one
+The planted model of the paper, neighbours correlated, and real tables (folder: PAIRFLIP_SHARED_DATA); one
 thread, one run. Writes docs/results/peers.csv (a line for each table, method and size), docs/results/peers.svg, and the
 tables of docs/comparison.md between their markers. PAIRFLIP_FOLDS (5) sets the number of folds, PAIRFLIP_DRAWS (1) how
 often each simulated table is drawn, and PAIRFLIP_TABLES=planted,gasoline runs some of the tables and writes nothing.

@@ -227,7 +227,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
     chains : int or None
         Walks of simulated annealing for each size and fold.
     polish : bool
-        Whether final fits are improved by what the folds found and by exchanging two columns at once.
+        Whether final fits are improved by what the folds found and by best flips.
     prove : bool
         Whether final fits are proved to be the best, and folds solved exactly, where that is cheap; see `Selection`.
     stability : int

@@ -70,8 +70,8 @@ class Proof:
     lower_bound : float
         No support of k columns has a lower energy than this; `energy` if `optimal`.
     within, counts : (L,)
-        Numbers of supports whose energy is at most (1 + within) times the lowest, `support` itself among them: the
-        lower edge of the density of states. Both empty if that was not asked for, or if nothing was proved.
+        Numbers of supports whose energy is at most (1 + within) times the lowest, `support` itself among them.
+        Both empty if that was not asked for, or if nothing was proved.
     subsets, looked : int
         Numbers of supports there are, and of those that were looked at one by one; the others were ruled out in groups.
     method : {"all columns", "enumeration", "enumeration on the GPU", "branch and bound", "ridge bound", "none"}
