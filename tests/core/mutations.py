@@ -140,7 +140,7 @@ engines/numba/search.py: core/test_descents.py
 engines/numba/units.py: losses/test_groups.py -k gains
 - band[l] += f * W[l] * W[l - b]
 + band[l] -= f * W[l] * W[l - b]
-engines/numba/exact.py: core/test_enumeration.py -k 'logistic and none'
+engines/numba/exact.py: core/test_descents.py -k fitted
 - lower = fits.energies[best] < level * (1.0 - LOWER)
 + lower = fits.energies[best] < level * 0.9
 engines/numba/branching.py: core/test_prove.py

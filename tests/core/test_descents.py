@@ -269,3 +269,17 @@ def test_energies_along_a_path_fall():
     for passes in (1, 4):
         energies = [form.energy(support) for support in ENGINE.path(form, 20, passes=passes)[0]]
         assert (np.diff(energies) < 0).all()
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_a_descent_in_fitted_energies_ends_where_no_exchange_lowers_them(loss):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(80, 20)) + rng.normal(size=(80, 1))
+    eta = 0.6 * X[:, :6] @ rng.normal(size=6)
+    y = eta + rng.logistic(size=80) > 0 if loss == "logistic" else rng.poisson(np.exp(np.clip(eta, -3, 2)))
+    form = SubsetProblem(X, y, loss=loss).form
+    (walked,) = ENGINE.walk([(form, descent_plan(4, 1, kicks=0))])
+    for support, low in zip(walked.support, walked.final_energy, strict=True):
+        others = np.setdiff1d(np.arange(20), support)
+        exchanged = [np.sort([*np.delete(support, slot), j]) for slot in range(4) for j in others]
+        assert low <= min(map(form.energy, exchanged)) * (1 + 1e-9)
