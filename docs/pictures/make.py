@@ -51,7 +51,7 @@ def report(folder: Path) -> None:
     browser_file = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_file, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1000, "height": 1060}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1000, "height": 1195}, color_scheme="light")
         page.goto((folder.resolve() / "report.html").as_uri())
         page.screenshot(path=HERE / "report.png")
         browser.close()

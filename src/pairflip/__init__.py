@@ -43,7 +43,7 @@ _FORMER = {  # names of version 0.2, which leave with 0.4
     "AnnealedSubsetClassifierCV": "SubsetClassifierCV",
     "BayesianSubset": "BayesianSubsetRegressor",
 }
-_MODULES = ("datasets", "figures", "testing", "theory")
+_MODULES = ("datasets", "figures", "preprocessing", "testing", "theory")
 
 __all__ = [
     "BayesianSubsetRegressor",
@@ -68,6 +68,7 @@ __all__ = [
     "figures",
     "half_sample_stability",
     "posterior",
+    "preprocessing",
     "prove",
     "sample",
     "select_size",
@@ -80,7 +81,7 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
-    from pairflip import datasets, figures, testing, theory
+    from pairflip import datasets, figures, preprocessing, testing, theory
     from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
         BayesianSubsetRegressor,

@@ -1,6 +1,6 @@
 """Figures: functions that draw a record on Axes and compute nothing."""
 
-from pairflip.report.figures_by_column import plot_frequencies, plot_inclusion, plot_selection_counts
+from pairflip.report.figures_by_column import plot_bands, plot_frequencies, plot_inclusion, plot_selection_counts
 from pairflip.report.figures_by_size import plot_paths, plot_ridge_surface, plot_size_curve
 from pairflip.report.figures_compared import plot_compared_errors, plot_energy_seconds
 from pairflip.report.figures_held_out import plot_predictions, plot_roc, plot_survival
@@ -9,6 +9,7 @@ from pairflip.report.save import save_figures
 
 __all__ = [
     "plot_anneal",
+    "plot_bands",
     "plot_compared_errors",
     "plot_energy_seconds",
     "plot_frequencies",

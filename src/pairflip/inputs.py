@@ -45,10 +45,8 @@ class NumberedNames(Sequence[str]):
         return f"x{numbers}" if isinstance(numbers, int) else [f"x{j}" for j in numbers]
 
 
-def as_table(
-    X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
-) -> tuple[NDArray[Any], Sequence[str]]:
-    """X as a checked array."""
+def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any], Sequence[str]]:
+    """X as an array (M, N) of any type, and the names of its columns."""
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; expected a dense table: pass X.toarray().")
     if names is None and hasattr(X, "columns"):
@@ -59,12 +57,21 @@ def as_table(
             f"X has shape {raw.shape}; expected a table of shape (rows, columns). "
             "A single column is X.reshape(-1, 1), a single row X.reshape(1, -1)."
         )
-    n_rows, n_columns = raw.shape
+    n_columns = raw.shape[1]
     labels: Sequence[str] = NumberedNames(n_columns) if names is None else [str(c) for c in names]
     if len(labels) != n_columns:
         raise ValueError(
             f"names has {len(labels)} entries but X has {n_columns} columns; expected one name per column."
         )
+    return raw, labels
+
+
+def as_table(
+    X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
+) -> tuple[NDArray[Any], Sequence[str]]:
+    """X as a checked array."""
+    raw, labels = as_labelled(X, names)
+    n_rows, n_columns = raw.shape
     if n_columns == 0:
         raise ValueError("X has no columns; expected at least one candidate column.")
     if n_rows < least_rows:
@@ -98,7 +105,15 @@ def as_table(
 
 
 def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
-    """Some columns of new rows as a checked array (M, U): those of a data frame by their names.
+    """Some columns of new rows as a checked array (M, U), see `select_columns`."""
+    part = select_columns(X, names, used, needs)
+    if used.size == 0:
+        return np.zeros((part.shape[0], 0))
+    return np.asarray(as_table(part, [names[j] for j in used], least_rows=1)[0], dtype=np.float64)
+
+
+def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Any:
+    """Some columns of an array with all of them, or of a data frame by their names; `needs` is for the refusal.
 
     Where names are not unique, only a frame with all columns in their order will do.
     """
@@ -115,18 +130,14 @@ def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: st
             same = next((names[j] for j in used if often[names[j]] > 1 or twice[names[j]] > 1), None)
             if same is not None:
                 raise ValueError(f"several columns are called {same!r}; expected names that tell columns apart.")
-        part = X.iloc[:, at] if hasattr(X, "iloc") else X[:, at]
-    else:
-        part = X if hasattr(X, "shape") else np.asarray(X)
-        if len(part.shape) == 2 and part.shape[1] != len(names):
-            raise ValueError(
-                f"X has {plural(part.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
-                "same columns in the same order, or a data frame with their names."
-            )
-        part = part[:, used] if len(part.shape) == 2 else part
-    if used.size == 0:
-        return np.zeros((part.shape[0], 0))
-    return np.asarray(as_table(part, [names[j] for j in used], least_rows=1)[0], dtype=np.float64)
+        return X.iloc[:, at] if hasattr(X, "iloc") else X[:, at]
+    part = X if hasattr(X, "shape") else np.asarray(X)
+    if len(part.shape) == 2 and part.shape[1] != len(names):
+        raise ValueError(
+            f"X has {plural(part.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
+            "same columns in the same order, or a data frame with their names."
+        )
+    return part if len(part.shape) != 2 or np.array_equal(used, np.arange(len(names))) else part[:, used]
 
 
 def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:

@@ -16,6 +16,7 @@ from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
 from pairflip.losses.squares import check_shrinkage
 from pairflip.moments import Form
+from pairflip.preparation import Preparation, read_raw, table_digest, take_rows
 from pairflip.rules import Units, largest_size, read_limits
 from pairflip.text import numbered
 
@@ -82,11 +83,21 @@ class SubsetProblem:
     memory_budget : int
         Bytes the N x N matrix of inner products may take; beyond it engines work from the columns, and X is kept as
         it is if it holds float32 or float64 (also one mapped from a file by ``np.load(..., mmap_mode="r")``).
+    preprocess : scikit-learn transformer or pipeline, optional
+        Makes the candidates from X, which may then hold missing values or text; see `pairflip.preprocessing`. It is
+        fitted on X alone, never on y: on all rows for the final fit, and again on the training rows of every fold
+        (`in_fold`). `names` are those of X; all other arguments refer to the columns that it makes.
 
     Attributes
     ----------
     X, y, sample_weight : (M, N), (M,), (M,)
         The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
+    raw, raw_names
+        The table and its names before `preprocess`; X and its names where there is none.
+    preprocess : transformer or None
+        The one that was given, fitted on all rows with a weight above zero.
+    preparation : Preparation or None
+        The same with the names of the columns that go in and come out.
     target_names : list of q names
         Of several targets: those of a data frame, else ``y0, y1, ...``; empty for one.
     targets : (M, q)
@@ -119,6 +130,7 @@ class SubsetProblem:
     loss: Loss
     shrinkage: float = 0.0
     units: Units | None = None
+    preparation: Preparation | None = None
     candidates: NDArray[np.int64]
     scale: Floats
     forced: Floats
@@ -147,6 +159,7 @@ class SubsetProblem:
         hierarchy: Any = None,
         positive: Any = None,
         memory_budget: int = MEMORY_BUDGET,
+        preprocess: Any = None,
     ) -> None:
         self.loss = as_loss(loss)
         if offset is not None and not self.loss.takes_offset:
@@ -163,10 +176,13 @@ class SubsetProblem:
             chosen = "" if isinstance(ridge, (int, float)) else " (select_size and SubsetRegressorCV can choose it)"
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
-        from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
-        table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
-        self.X, (self.n_rows, self.n_columns) = table, table.shape
-        self.wide = self.loss.quadratic and self.n_columns >= from_here
+        self._given: tuple[Any, Sequence[str]] | None = None  # the table before it is preprocessed, and its names
+        self._in_folds: dict[bytes, SubsetProblem] = {}
+        if preprocess is not None:
+            X, names = read_raw(X, names)
+            self._preprocess(preprocess, X, names, as_weights(sample_weight, X.shape[0]))
+        else:
+            self._set_table(X, names)
         self.y, self.classes = self.loss.read_target(y, self.n_rows)
         self.targets: Floats = self.y if self.y.ndim == 2 else self.y[:, None]
         self.offset = None if offset is None else as_offset(offset, self.n_rows)
@@ -182,6 +198,19 @@ class SubsetProblem:
             self.loss = signed_loss(self.loss, self.limits)
         self.form: Form = self.loss.prepare(self)
 
+    def _set_table(self, X: Any, names: Sequence[str] | None) -> None:
+        """Take in the table of candidates."""
+        from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
+        table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
+        self.X, (self.n_rows, self.n_columns) = table, table.shape
+        self.wide = self.loss.quadratic and self.n_columns >= from_here
+
+    def _preprocess(self, transformer: Any, raw: Any, names: Sequence[str], weights: Floats) -> None:
+        """Take in the table that a transformer, fitted on the rows that count, makes of another one."""
+        self._given, present = (raw, names), np.flatnonzero(weights > 0)
+        self.preparation = Preparation.fit(transformer, take_rows(raw, present), names)
+        self._set_table(self.preparation.transform(raw), self.preparation.names)
+
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns of X."""
@@ -191,8 +220,106 @@ class SubsetProblem:
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
         weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
-        names = [*self.column_names, *self.target_names]
-        return data_hash(names if self.target_names else self.column_names, self.X, self.y, weights)
+        names = [*self.column_names, *self.target_names] if self.target_names else self.column_names
+        if self._given is not None:
+            names = [*names, table_digest(self.raw)]
+        return data_hash(names, self.X, self.y, weights)
+
+    @property
+    def raw(self) -> Any:
+        """The table as it was given, before preprocessing."""
+        return self.X if self._given is None else self._given[0]
+
+    @property
+    def raw_names(self) -> Sequence[str]:
+        """Names of its columns."""
+        return self.column_names if self._given is None else self._given[1]
+
+    @property
+    def preprocess(self) -> Any:
+        """The transformer, fitted on all rows with a weight above zero; None where there is none."""
+        return None if self.preparation is None else self.preparation.transformer
+
+    def preprocessed(self, transformer: Any) -> SubsetProblem:
+        """The same problem with candidates that a transformer makes of its table; with None, this problem.
+
+        Where forced columns or rules are given, it must make columns of the same names.
+        """
+        if transformer is None:
+            return self
+        if self._given is not None:
+            raise ValueError("the problem has a preprocess already; expected one without, or no other one.")
+        other = copy(self)
+        other.shrinkage, other._in_folds = 0.0, {}
+        other._preprocess(transformer, self.X, self.column_names, self.sample_weight)
+        if list(other.column_names) != list(self.column_names):
+            if self.always.size or self.limits.asked:
+                raise ValueError(
+                    "preprocess makes other columns than those that always, groups, min_distance, hierarchy or "
+                    "positive were given for; expected SubsetProblem(X, y, preprocess=...), where they refer to the "
+                    "columns that it makes."
+                )
+            other.limits = read_limits(other.column_names, other.always)
+        return other._prepared().with_shrinkage(self.shrinkage)
+
+    def in_fold(self, left_out: NDArray[np.int64]) -> SubsetProblem:
+        """The problem as a fold may know it: its transformer is fitted without the rows that are left out.
+
+        Without one, or with one that is row-wise, this problem. Columns are the same in every fold; one that does not
+        vary in the whole table is no candidate in any. So many of these problems are kept as the memory budget holds.
+        """
+        if self.preparation is None or self.preparation.row_wise:
+            return self
+        index = np.unique(np.asarray(left_out, dtype=np.int64))
+        part = self._in_folds.get(index.tobytes())
+        if part is None:
+            part = copy(self)
+            kept = np.setdiff1d(np.flatnonzero(self.sample_weight > 0), index)
+            fitted = Preparation.fit(self.preparation, take_rows(self.raw, kept), self.raw_names)
+            table = fitted.transform(self.raw)
+            usable = np.zeros(self.n_columns, dtype=bool)
+            usable[self.candidates] = usable[self.always] = True
+            part._set_table(np.where(usable, table, 0.0), self.column_names)
+            part.preparation, part._given, part._in_folds, part.shrinkage = None, None, {}, 0.0
+            part = part._prepared()
+            if len(self._in_folds) >= max(1, self.memory_budget // (2 * part.X.nbytes)):
+                self._in_folds.pop(list(self._in_folds)[-1], None)  # folds are asked for in turn: the first ones stay
+            self._in_folds[index.tobytes()] = part
+        return part.with_shrinkage(self.shrinkage)
+
+    def _prepared(self) -> SubsetProblem:
+        """Give a copy of another problem the form of its own table."""
+        self.__dict__.pop("names", None)
+        self.__dict__.pop("most_columns", None)
+        self.units = None
+        self.form = self.loss.prepare(self)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_in_folds": {}}  # workers make those that they need
+
+    def rebuilt(self, rows: NDArray[np.int64] | slice, y: Any = None) -> SubsetProblem:
+        """The same problem on some of its rows, with its own target or another one; fitted on these rows alone."""
+        if y is None:
+            y = self.y[rows]
+            if self.classes is not None:
+                y = self.classes[np.asarray(self.loss.strata(y), dtype=np.int64)]
+        part = SubsetProblem(
+            take_rows(self.raw, rows),
+            y,
+            names=self.raw_names,
+            preprocess=self.preparation,
+            center=self.center,
+            always=self.always.tolist(),
+            sample_weight=self.sample_weight[rows],
+            ridge=self.ridge,
+            loss="squares" if self.target_names else self.loss.name,
+            offset=None if self.offset is None else self.offset[rows],
+            memory_budget=self.memory_budget,
+            **self.target_options(),
+            **self.limits.arguments(),
+        )
+        return part.with_shrinkage(self.shrinkage)
 
     @cached_property
     def most_columns(self) -> int:
@@ -238,7 +365,8 @@ class SubsetProblem:
             raise ValueError(f"held-out rows: {bad}; expected row indices from 0 to {self.n_rows - 1}, at least one.")
         if self.rows_present - np.count_nonzero(self.sample_weight[index]) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
-        return self.loss.without_rows(self, index, anew)
+        part = self.in_fold(index)
+        return part.loss.without_rows(part, index, anew or part is not self)
 
     def with_shrinkage(self, ridge: float) -> SubsetProblem:
         r"""The same problem with a relative ridge, the penalty :math:`\tfrac{\lambda}{2} \sum_j |X_j|^2 x_j^2`.
@@ -258,7 +386,7 @@ class SubsetProblem:
         if self.shrinkage:
             raise ValueError(f"the problem has a relative ridge of {self.shrinkage:g} already; expected one without.")
         shrunken = copy(self)
-        shrunken.shrinkage = ridge
+        shrunken.shrinkage, shrunken._in_folds = ridge, self._in_folds
         shrunken.form = shrunken.loss.prepare(shrunken)
         return shrunken
 
@@ -313,3 +441,10 @@ class SubsetProblem:
     def coef(self, support: ArrayLike) -> Floats:
         """Coefficients of the columns of the sorted `support`, in the units of the table."""
         return self.fit(support).coef
+
+
+def check_problem(problem: Any) -> SubsetProblem:
+    """The problem, if it is one."""
+    if not isinstance(problem, SubsetProblem):
+        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    return problem

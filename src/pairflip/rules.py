@@ -8,6 +8,7 @@ before a flip.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -293,17 +294,17 @@ def _positions(names: Sequence[str], always: Ints) -> tuple[Floats, bool]:
     They are if every name (but those that are always in the model) is a number, or a number between the same letters:
     ``900``, ``nm900``, ``900 nm``.
     """
-    places, forced = np.arange(len(names), dtype=np.float64), set(always.tolist())
-    numbers, around = places.copy(), set()
-    for j, name in enumerate(names):
-        if j in forced:
-            continue
-        parts = _NUMBERED.match(name.strip())
-        if parts is None:
-            return places, False
-        around.add((parts[1], parts[3]))
-        numbers[j] = float(parts[2])
-    return (numbers, True) if len(around) == 1 and np.isfinite(numbers).all() else (places, False)
+    numbers, places = name_positions(names), np.arange(len(names), dtype=np.float64)
+    numbers[always] = places[always]
+    return (numbers, True) if np.isfinite(numbers).all() else (places, False)
+
+
+def name_positions(names: Sequence[str]) -> Floats:
+    """The numbers (N,) in names that have the same letters around them, as most do; not-a-number for other names."""
+    parts = [_NUMBERED.match(name.strip()) for name in names]
+    letters = Counter((part[1], part[3]) for part in parts if part is not None).most_common(1)
+    usual = letters[0][0] if letters else None
+    return np.array([np.nan if part is None or (part[1], part[3]) != usual else float(part[2]) for part in parts])
 
 
 def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
@@ -322,8 +323,7 @@ def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
         )
     place = {name: j for j, name in reversed(list(enumerate(names)))}
     for j, name in enumerate(names):
-        written = re.sub(r"\s*\*\*\s*", "^", _AS_IS.sub(r"\1", name.strip()))
-        parts = {_POWER.sub(r"\1", part) for part in _FACTORS.split(written) if part}
+        parts = _factors(name, place)
         if parts != {name} and parts <= place.keys():
             needs[j] = np.array(sorted(place[part] for part in parts), dtype=np.int64)
     if not needs:
@@ -332,6 +332,19 @@ def _read_hierarchy(hierarchy: Any, names: Sequence[str]) -> dict[int, Ints]:
             "names, or {product: [factors], ...}."
         )
     return needs
+
+
+def _factors(name: str, names: Mapping[str, int]) -> set[str]:
+    """What a product is called after: whole names on both sides of a colon or before ^ first, whatever is in them."""
+    colons = [at for at, character in enumerate(name) if character == ":"]
+    for factors in ({name[:at], name[at + 1 :]} for at in colons):
+        if factors <= names.keys():
+            return factors
+    power = _POWER.fullmatch(name)
+    if power is not None and power[1] in names:
+        return {power[1]}
+    written = re.sub(r"\s*\*\*\s*", "^", _AS_IS.sub(r"\1", name.strip()))
+    return {_POWER.sub(r"\1", part) for part in _FACTORS.split(written) if part}
 
 
 def _refuse_circles(needs: Mapping[int, Ints], names: Sequence[str]) -> None:

@@ -7,7 +7,11 @@ a user gives in Python, arrays and files count from 0, and a message about such 
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
+import sys
+import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -157,11 +161,12 @@ def explained(r2: float) -> str:
 
 
 def r2_text(r2: float) -> str:
-    """R2 in a table: two decimals, down to -1."""
+    """R2 in a table: two decimals, down to -1; more where it is nearly 1, so that it is not rounded to that."""
     r2 = float(r2)
     if not math.isfinite(r2):
         return NOTHING
-    return "worse than the mean" if r2 < -1 else f"{r2:.2f}".replace("-0.00", "0.00")
+    decimals = min(6, max(2, -math.floor(math.log10(1.0 - r2)))) if r2 < 1 else 2
+    return "worse than the mean" if r2 < -1 else f"{r2:.{decimals}f}".replace("-0.00", "0.00")
 
 
 def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:
@@ -209,13 +214,29 @@ def _finite(value: float, form: str) -> str:
     return f"{value:{form}}" if math.isfinite(value) else NOTHING
 
 
-def table_lines(rows: Sequence[Sequence[str]], names: int = 0) -> list[str]:
-    """A table as plain text: the first `names` columns to the left, others to the right, the last one as it is."""
+def text_width() -> int:
+    """Width of lines of text: that of the terminal, at most 100 since longer lines are hard to read; else 80."""
+    return min(100, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 80
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of a text, broken between words, but not before a per cent sign; all but the first begin with `indent`."""
+    wrap = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in wrap.wrap(text.replace(" %", "\0%"))]
+
+
+def table_lines(rows: Sequence[Sequence[str]], names: int = 0, width: int | None = None) -> list[str]:
+    """A table as plain text: the first `names` columns to the left, others to the right, the last one as it is.
+
+    With a `width`, the last column is wrapped to it.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    start = sum(widths) + 2 * len(widths)
     lines = []
     for row in rows:
         cells = [c.ljust(w) if i < names else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=False))]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
+        first, *rest = wrapped(row[-1], max(24, width - start)) or [""] if width else [row[-1]]
+        lines += ["  ".join([*cells, first]).rstrip(), *(" " * start + line for line in rest)]
     return lines
 
 
@@ -237,3 +258,8 @@ def numbered(what: str, index: int, given: bool = False) -> str:
 def row_numbers(count: int) -> list[str]:
     """Names of rows that have none: ``1``, ``2``, ... up to `count`."""
     return [str(row) for row in range(1, count + 1)]
+
+
+def json_list(names: Sequence[str]) -> str:
+    """Several names in one cell, so that commas in them do not matter."""
+    return json.dumps(list(names), ensure_ascii=False)

@@ -22,7 +22,7 @@ def test_demo_answers_first_then_shows_the_table_then_the_files_and_gives_the_sa
     without_figures(monkeypatch)
     done = invoke(*DEMO)
     assert done.exit_code == 0, done.stderr
-    texts = ("Keep 3 columns: “bmi”, “bp” and “ltg”", "cv_error  ", "Report: pairflip-demo")
+    texts = ("Keep 3 columns: “bmi”, “bp” and “ltg”", "size  ", "Report: pairflip-demo")
     places = [done.stdout.index(text) for text in texts]
     assert places == sorted(places)
     table = done.stdout[done.stdout.index(texts[1]) :].split("\n\n")[0]

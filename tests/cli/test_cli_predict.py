@@ -107,7 +107,7 @@ def test_no_damaged_result_is_a_bug(home, tmp_path):
     assert outcomes.count("refused") > 100
     file.write_text(json.dumps({**whole, "n_rows": 10**30}))
     refused = invoke("predict", file, table)
-    assert_refused(refused, "result.json is damaged (table); expected what pairflip select wrote")
+    assert_refused(refused, "is not a complete size curve (training_ranges leverages: expected length 10")
 
 
 def test_extra_and_reordered_columns_are_found_by_name_and_reported(home):
@@ -311,3 +311,14 @@ def test_the_column_that_named_the_rows_names_new_ones(tmp_path, monkeypatch):
     lines, remarks = predicted(tmp_path / "out", some)
     assert [line["row"] for line in lines] == ["7", "8", "9"]
     assert "ignored" not in remarks
+
+
+def test_by_the_average(home):
+    lines, remarks = predicted(home / "result", new_rows(home), "--predict-with", "average")
+    curve, rows = SizeCurve.load(home / "result" / "result.json"), planted(rows=5, seed=3)[1]
+    told = curve.predict(rows, interval=0.9, predict_with="average")
+    for column in ("prediction", "lower", "upper"):
+        np.testing.assert_allclose(numbers(lines, column), getattr(told, column), rtol=1e-12)
+    assert f"by the average of 2 half-samples with {curve.average.size} of " in remarks
+    done = invoke("predict", home / "result", new_rows(home), "--predict-with", "average", "--size", "2")
+    assert_refused(done, "size is 2 and predict_with is 'average'")

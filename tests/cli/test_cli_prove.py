@@ -57,13 +57,12 @@ def test_the_best_sets_the_counts_and_the_sentence(folder):
         assert lines[1 + at].endswith(f"  {', '.join(columns)}")
     best = known[0][0]
     near = [sum(energy <= (1 + distance) * best for energy, _ in known) for distance in (1, 50)]
-    assert lines[4:] == [
-        "",
+    worse = f"{float(f'{100 * (known[1][0] / best - 1):.4g}'):.0f}"
+    assert " ".join(lines[5:]) == (
         f"Of all 15 sets, the best one included, {near[0]} has an energy within 100 % of the lowest, {near[1]} within "
-        "5000 %.",
-        "Proved: no other 2 columns of these 6 fit better; the next best set is "
-        f"{float(f'{100 * (known[1][0] / best - 1):.4g}'):.0f} % worse: “{known[1][1][0]}” and “{known[1][1][1]}”.",
-    ]
+        f"5000 %. Proved: no other 2 columns of these 6 fit better; the next best set is {worse} % worse: "
+        f"“{known[1][1][0]}” and “{known[1][1][1]}”."
+    )
 
 
 def test_json_has_everything(folder):
@@ -127,7 +126,7 @@ def test_without_enough_time_it_gives_a_bound_or_says_that_there_is_none(folder)
     result = invoke("prove", "wide.csv", "-t", "y", "--k", "8", "--budget", "0.3s")
     assert result.exit_code == 0
     assert result.stdout.endswith(
-        "\nNo proof within the budget of 0.3 s: better sets may exist, and no bound better than zero can be\ngiven.\n"
+        "\nNo proof within the budget of 0.3 s: better sets may exist, and no bound better\nthan zero can be given.\n"
     )
     assert "pairflip: looking at every one of 5.51e+13 sets takes about " in result.stderr
     assert result.stderr.endswith("more than the budget of 0.3 s; they can only be ruled out in groups.\n")
@@ -189,5 +188,5 @@ def test_ctrl_c_gives_what_is_known(folder, monkeypatch):
     assert result.exit_code == 130, result.stderr
     assert "interrupted; nothing" not in result.stderr
     assert "\nInterrupted after " in result.stdout
-    assert ", before anything was proved: a better set could have an energy up to " in result.stdout
+    assert ", before anything was proved: a better set could have an energy up to " in " ".join(result.stdout.split())
     assert (folder / "best.csv").exists()

@@ -60,7 +60,7 @@ def test_two_classes(folder):
     record, curve, told = result(folder, "sick")
     said, page = (folder / "sick.txt").read_text(), (folder / "sick" / "report.html").read_text(encoding="utf-8")
     assert "Keep 2 columns: “b” and “d”." in said
-    for words in ("are put into the wrong class", "AUC", "text of 2 kinds ('no', 'yes'), taken as classes"):
+    for words in ("Wrong class ", "AUC", "text of 2 kinds ('no', 'yes'), taken as classes"):
         assert words in said
     assert "Telling the classes apart" in page
     assert "Called yes" in page

@@ -48,7 +48,8 @@ def done(tmp_path_factory):
 def test_the_answer_comes_first_then_the_table_then_the_files(done):
     folder, result = done
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Keep 2 columns: “a” and “d”. On new rows, they explain more than 99 % ")
+    assert lines[:2] == ["Keep 2 columns: “a” and “d”.", ""]
+    assert lines[2].startswith("- Prediction: RMSE ")
     assert any(line.split()[:1] == ["2*"] and line.endswith("a, d") for line in lines)
     assert lines[-2:] == [
         f"Report: {folder / 'out' / 'report.html'}",
@@ -59,9 +60,10 @@ def test_the_answer_comes_first_then_the_table_then_the_files(done):
 
 def test_sentences_are_wrapped_at_words(done, monkeypatch, capsys):
     _, result = done
-    answer = result.stdout.partition("\n\n")[0].splitlines()
-    assert len(answer) > 3
-    assert all(80 < len(line) <= 100 for line in answer[:-1])
+    bullets = result.stdout.split("\n\n")[1].splitlines()
+    assert len(bullets) > 3
+    assert all(line.startswith(("- ", "  ")) and len(line) <= 80 for line in bullets)
+    assert max(map(len, bullets)) > 70
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((30, 20)))
     print_text("They explain about half of the variance.")
@@ -298,8 +300,8 @@ def test_fit_finds_the_columns(done, tmp_path):
     result = invoke("fit", folder / "small.csv", "--target", "y", "--k", "2", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("The best 2 columns for y: R^2 0.99")
-    *rows, proved = result.stdout.splitlines()[3:]
-    assert [line.split()[1] for line in rows if line] == ["(intercept)", "a", "d"]
+    _, table, proved = result.stdout.split("\n\n")
+    assert [line.split()[1] for line in table.splitlines()] == ["column", "(intercept)", "a", "d"]
     assert proved.startswith("Proved: no other 2 columns of these")
     record = json.loads(invoke("fit", folder / "small.csv", "-t", "y", "-k", "2", "--always", "b", "--json").stdout)
     assert record["columns"] == ["a", "d"]
@@ -357,11 +359,11 @@ def test_rows_named_by_dates_are_warned_of(tmp_path, monkeypatch):
     path = write_csv(tmp_path / "t.csv", ["day", "y", *"abcdef"], rows)
     options = ["--target", "y", "--index", "day", "--sizes", "1,2", *QUICK]
     result = invoke("select", path, *options, "--out", tmp_path / "out")
-    assert "the names of the rows are dates" in result.stdout
+    assert "their names are dates" in " ".join(result.stdout.split())
     assert "dates" in json.loads((tmp_path / "out" / "result.json").read_text())["facts"]
     blocks = invoke("select", path, *options, "--cv", "blocks:4", "--out", tmp_path / "blocks")
     assert blocks.exit_code == 0, blocks.stderr
-    assert "the names of the rows are dates" not in blocks.stdout
+    assert "names are dates" not in " ".join(blocks.stdout.split())
 
 
 def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_path, monkeypatch):
@@ -373,5 +375,6 @@ def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_pat
     said = plain(invoke("fit", table, "-t", "y", "--index", "id", "--k", "1").stderr)
     assert "'twin' (correlation -1) looks like a copy of the target" in said
     done = invoke("select", table, "-t", "y", "--index", "id", "--drop", "twin", *QUICK, "--out", tmp_path / "o")
-    assert " of the squared error of all held-out rows: row 'r4'. Without it the RMSE" in plain(done.stdout)
+    told = " ".join(plain(done.stdout).split())
+    assert " of the squared error of all held-out rows, row 'r4': look whether its values are right." in told
     assert SizeCurve.load(tmp_path / "o" / "result.json").facts["heavy_row"] == "r4"

@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import betaln
 
 from _cli import assert_refused, invoke, planted, small_table
@@ -88,6 +89,71 @@ def test_weights_forced_columns_and_sizes():
     assert found.inclusion_probability[2] == 1.0
     z = np.linalg.lstsq(np.sqrt(w)[:, None] * Z, np.sqrt(w) * (y - X[:, others] @ mean), rcond=None)[0]
     np.testing.assert_allclose([found.intercept, found.coef_mean[2]], z, rtol=1e-8)
+
+
+def over_g(d, r2, nu):
+    """Weight of a model of d columns under the hyper-g prior, and means of u = g / (1 + g) and u^2, by quadrature."""
+    if d == 0:
+        return np.ones(3)
+    terms = [
+        quad(lambda u: 0.5 * u**j * (1 - u) ** ((d - 1) / 2) * (1 - r2 * u) ** (-nu / 2), 0, 1, epsabs=0, epsrel=1e-11)  # noqa: B023
+        for j in range(3)
+    ]
+    weight, first, second = (term[0] for term in terms)
+    return np.array([weight, first / weight, second / weight])
+
+
+@pytest.mark.parametrize("groups", [None, {"ab": [0, 1]}], ids=str)
+def test_hyper_g_is_an_integral_over_g(groups):
+    for seed in range(3):
+        X, y = table(seed)
+        X_, y_ = X - X.mean(axis=0), y - y.mean()
+        E0, nu, n = y_ @ y_ / 2, len(y) - 1, X.shape[1]
+        units = [[j] for j in range(n)] if groups is None else [[0, 1], [2], [3], [4], [5]]
+        weights, means, squares, inside = [], [], [], []
+        for k in range(len(units) + 1):
+            for chosen in combinations(range(len(units)), k):
+                s = [j for u in chosen for j in units[u]]
+                x = np.linalg.lstsq(X_[:, s], y_, rcond=None)[0]
+                E = np.sum((y_ - X_[:, s] @ x) ** 2) / 2
+                weight, u, square = over_g(len(s), 1 - E / E0, nu)
+                noise = 2 * (E0 * (u - square) + square * E) / (nu - 2)
+                mean, second = np.zeros(n), np.zeros(n)
+                mean[s] = u * x
+                second[s] = square * x**2 + noise * np.diag(np.linalg.inv(X_[:, s].T @ X_[:, s])) if s else []
+                weights.append(weight / comb(len(units), k))
+                means.append(mean)
+                squares.append(second)
+                inside.append(np.isin(np.arange(n), s))
+        p = np.array(weights) / sum(weights)
+        problem = SubsetProblem(X, y, groups=groups)
+        found = posterior(problem, "hyper")
+        np.testing.assert_allclose(found.inclusion_probability, p @ np.array(inside), rtol=1e-7)
+        np.testing.assert_allclose(found.coef_mean, p @ np.array(means), rtol=1e-6)
+        np.testing.assert_allclose(found.coef_sd, np.sqrt(p @ np.array(squares) - found.coef_mean**2), rtol=1e-6)
+        assert "the hyper-g prior (a = 3)" in found.assumptions
+    walked = posterior(problem, "hyper", method="sample", sweeps=3000)
+    assert np.all(np.abs(walked.inclusion_probability - found.inclusion_probability) < 4 * walked.inclusion_se)
+    np.testing.assert_allclose(walked.coef_mean, found.coef_mean, atol=0.1 * found.coef_sd.max())
+
+
+def test_hyper_g_predicts_by_the_mean_over_g():
+    X, y = table(2, n=2)
+    problem, new = SubsetProblem(X, y), X[:5] + 1.0
+    mean, std = posterior(problem, "hyper", sizes=[2]).predict(new, return_std=True)
+    # The same by a sum over values of g, weighed by the evidence of the one model that is possible.
+    t = np.arange(-15, 25, 0.1)
+    g = np.exp(t)
+    target = y - y.mean()
+    r = 2 * problem.energy([0, 1]) / (target @ target)
+    logs = t - 1.5 * np.log1p(g) + (len(y) - 3) / 2 * np.log1p(g) - (len(y) - 1) / 2 * np.log1p(r * g)
+    share = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    means, stds = zip(*(posterior(problem, each, sizes=[2]).predict(new, return_std=True) for each in g), strict=True)
+    np.testing.assert_allclose(mean, share @ np.array(means), rtol=1e-6)
+    variance = share @ (np.array(stds) ** 2 + np.array(means) ** 2) - mean**2
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-6)
+    with pytest.raises(ValueError, match="leave variance out"):
+        posterior(problem, "hyper", variance=1.0)
 
 
 def test_published_probabilities_of_the_attitude_table(shared_data):

@@ -22,8 +22,10 @@ PAGES = sorted(
     for path in DOCS.rglob(f"*.{kind}")
     if not {"_build", "_templates", "examples", "gallery", "pictures", "api"} & set(path.relative_to(DOCS).parts)
 )
-IN_ORDER = ["start.md", "command-line.md"]
-"""Pages whose commands are run one after the other: here, and in tests/docs/test_command_line_docs.py."""
+WALKS = {"start.md": 4, "how-to/spectra.md": 7, "how-to/genes.md": 5, "how-to/economy.md": 6}
+"""Pages whose commands are run one after the other, and how many they have."""
+IN_ORDER = [*WALKS, "command-line.md"]
+"""The same, and the page of tests/docs/test_command_line_docs.py."""
 ELSEWHERE = {"theory.md"}
 """Pages that other test files run: tests/paper/test_theory_docs.py."""
 GALLERY = sorted((DOCS / "gallery").glob("*.py"))
@@ -80,10 +82,11 @@ def test_every_snippet_is_run_by_some_test():
     )
 
 
-def test_the_tutorial_runs_from_top_to_bottom(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", WALKS)
+def test_a_walk_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     without_figures(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    assert run_from_top_to_bottom("start.md", tmp_path) == 4
+    assert run_from_top_to_bottom(page, tmp_path) == WALKS[page]
 
 
 @pytest.mark.slow
@@ -107,8 +110,8 @@ def test_an_example_is_a_script_with_a_title_and_pictures(script):
             assert all(hasattr(home, alias.name) for alias in node.names)
 
 
-def test_there_are_eight_examples():
-    assert len(GALLERY) == 8
+def test_there_are_nine_examples():
+    assert len(GALLERY) == 9
 
 
 @pytest.fixture

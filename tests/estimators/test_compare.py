@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS, chosen_peers
+from pairflip.report.comparison_words import rmse, rmse_se
 from pairflip.report.page import render
 from pairflip.report.record_pages import save_comparison_figures
 from pairflip.selection.folds import as_folds
@@ -120,8 +121,9 @@ def test_rmse_and_r2_stand_beside_cv_error(problem, found):
     assert frame["r2"].tolist() == pytest.approx([held_out(curve, k).r2 for k in SIZES])
     best = found.summary_table().set_index("method").loc["normal"]
     assert (best["rmse"], best["r2"]) == pytest.approx((held_out(curve, 2).rmse, held_out(curve, 2).r2))
-    (line,) = (line for line in str(found).splitlines() if line.startswith("pairflip, normal"))
+    (line,) = (line for line in str(found).splitlines() if line.startswith("pairflip, normal  "))
     assert f"{best['r2']:.2f}" in line.split()
+    assert best["rmse"] == pytest.approx(float(line.split()[3]), rel=0.01), "errors are shown as RMSE"
 
 
 def test_differences_compare_rows_with_themselves(problem, found):
@@ -130,6 +132,9 @@ def test_differences_compare_rows_with_themselves(problem, found):
     pls = found["pls"]
     assert pls.difference == pytest.approx(pls.cv_error - found["normal"].cv_error, rel=1e-9)
     assert pls.difference_se < np.hypot(pls.cv_error_se, found["normal"].cv_error_se)
+    ours = found["normal"].cv_error
+    shown = (rmse(pls.cv_error) - rmse(ours)) / rmse_se(pls.cv_error, pls.difference_se, ours)
+    assert shown == pytest.approx(pls.difference / pls.difference_se), "as many standard errors in units of the RMSE"
 
 
 def test_the_same_seed_gives_the_same_numbers(problem, found):

@@ -77,7 +77,10 @@ def test_the_one_standard_error_rule_takes_no_more_columns(data):
     best = SubsetRegressorCV(range(1, 9), random_state=0).fit(X, y)
     thrifty = clone(best).set_params(choose="one_se").fit(X, y)
     assert thrifty.n_nonzero_coefs_ == best.curve_.one_se_size <= best.n_nonzero_coefs_
-    with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se'"):
+    for rule in ("bic", "ebic"):
+        model = clone(best).set_params(choose=rule).fit(X, y)
+        assert model.n_nonzero_coefs_ == best.curve_.sizes[np.argmin(best.curve_.criteria[rule])]
+    with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se', 'bic', 'ebic'"):
         SubsetRegressorCV(choose="least").fit(X, y)
 
 

@@ -49,7 +49,7 @@ def test_standard_errors_are_those_of_the_columns_and_of_contrasts() -> None:
     X, y, _, groups = people()
     plain, grouped = SubsetProblem(X, y, always=[7]), SubsetProblem(X, y, always=[7], groups=groups)
     for support in ([0, 1, 5], [0, 1, 2, 3, 4, 6]):
-        there, here = (standard_errors(p, [p.fit(support)]) for p in (plain, grouped))
+        there, here = (standard_errors(p, [p.fit(support)]).ordinary for p in (plain, grouped))
         for a, b in (
             (there.chosen[0], here.chosen[0]),
             (there.always, here.always),
@@ -62,7 +62,7 @@ def test_standard_errors_are_those_of_the_columns_and_of_contrasts() -> None:
     literal = SubsetProblem(coded, y)
     dummies = SubsetProblem(X, y, groups={"race": [8, 9, 10, 11]})
     expected, found = (
-        standard_errors(p, [p.fit(s)]) for p, s in ((literal, [0, 8, 9, 10]), (dummies, [0, 8, 9, 10, 11]))
+        standard_errors(p, [p.fit(s)]).ordinary for p, s in ((literal, [0, 8, 9, 10]), (dummies, [0, 8, 9, 10, 11]))
     )
     np.testing.assert_allclose(found.chosen[0][:4], expected.chosen[0], rtol=1e-9)
     np.testing.assert_allclose(found.intercepts, expected.intercepts, rtol=1e-9)

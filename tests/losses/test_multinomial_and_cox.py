@@ -13,6 +13,7 @@ from sklearn.metrics import d2_log_loss_score, log_loss
 
 from pairflip import SizeCurve, SubsetClassifier, SubsetClassifierCV, SubsetProblem, select_size
 from pairflip.losses.cox import CoxLoss
+from pairflip.losses.influence import robust_errors
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.report import write_report
 from pairflip.selection.criteria import concordance
@@ -168,7 +169,18 @@ def test_cox_fits_are_the_published_ones() -> None:
     )
     fit = problem.fit([0])
     assert fit.coef[0] == pytest.approx(1.5092, abs=5e-5)
-    assert problem.loss.standard_errors(problem, np.array([0]))[1] == pytest.approx(0.4096, abs=5e-5)
+    influence = problem.loss.influence(problem, fit)
+    assert influence.ordinary[1] == pytest.approx(0.4096, abs=5e-5)
+    # Score residuals (Lin & Wei 1989), event by event.
+    ratio, scores = np.exp(fit.coef[0] * group), np.zeros(42)
+    for i in np.flatnonzero(event):
+        risk = time >= time[i]
+        mean = ratio[risk] @ group[risk] / ratio[risk].sum()
+        scores[i] += group[i] - mean
+        scores[risk] -= ratio[risk] / ratio[risk].sum() * (group[risk] - mean)
+    expected = np.sqrt(np.sum(scores**2)) * influence.ordinary[1] ** 2
+    assert robust_errors(influence)[1] == pytest.approx(expected, rel=1e-6)
+    assert np.isnan(robust_errors(influence)[0])
     best = max(np.linspace(1.4, 1.6, 201), key=lambda b: brute_force_partial_likelihood(time, event, b * group))
     assert fit.coef[0] == pytest.approx(best, abs=1e-3)
     assert fit.intercept == pytest.approx(-0.5 * fit.coef[0])  # the mean of the linear predictors is zero
@@ -221,8 +233,8 @@ def test_selection_finds_the_planted_columns(curve: SizeCurve) -> None:
     assert held_out(curve, 0).r2 == pytest.approx(0.0, abs=0.05)
     assert curve.stability is not None
     text = str(curve)
-    assert ("wrong class" in text) == (curve.classes is not None)
-    assert ("concordance is" in text) == (curve.survival is not None)
+    assert ("Wrong class" in text) == (curve.classes is not None)
+    assert ("Concordance" in text) == (curve.survival is not None)
 
 
 def test_held_out_errors_are_those_of_refitted_supports(curve: SizeCurve) -> None:

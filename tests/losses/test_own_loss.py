@@ -49,7 +49,7 @@ def test_a_curve_is_chosen_saved_and_refused_without_the_loss(tmp_path):
     assert curve.cv_error[curve.at(2)] == pytest.approx(np.average(np.log(np.cosh(left)), weights=curve.weights))
     coef = curve.coefficients(2)["coefficient"].to_numpy()
     np.testing.assert_allclose(curve.predict(X[:2], 2), coef[0] + X[:2, [1, 4]] @ coef[1:])
-    assert "half the mean deviance of held-out rows" in str(curve)
+    assert "deviance ± SE" in str(curve)
     curve.save(tmp_path / "curve.json")
     assert SizeCurve.load(tmp_path / "curve.json").columns(2) == ["x1", "x4"]
     own = _OWN.pop("log cosh")

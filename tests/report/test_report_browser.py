@@ -126,6 +126,7 @@ def test_loads_quietly_and_fits_the_width(show, pages, name, width, tmp_path):
 
 def test_a_table_that_goes_on_has_a_shade_at_its_edge(show):
     page = show("odd", 390)
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
     place = page.locator("#t-sizes").locator("..")
     place.evaluate("each => each.scrollIntoView({block: 'center'})")
 
@@ -196,7 +197,7 @@ def test_axes_follow_the_slider(show, tmp_path):
     predictions[5] += 2 * np.sin(np.arange(60))
     predictions[5, 3] = 1e5
     page = show(write_report(dataclasses.replace(curve, predictions=predictions), tmp_path / "r.html").as_uri())
-    page.evaluate("document.querySelector('.search').open = true")
+    page.evaluate("document.querySelectorAll('.part').forEach(part => { part.open = true; })")
     ticks = "[...{}.querySelectorAll('text')].map(t => t.textContent)"
     roles = [f"{name}-{panel}" for name in ("predictions", "annealing") for panel in (0, 1)]
     before = {role: page.evaluate(ticks.format(SHOWN % role)) for role in roles}
@@ -208,7 +209,7 @@ def test_axes_follow_the_slider(show, tmp_path):
     assert "best" in after["annealing-0"]
     series = f"[...{SHOWN % 'predictions-0'}.querySelectorAll('path[data-tips]')].map(p => p.getAttribute('d'))"
     assert [d.count("M") for d in page.evaluate(series)] == [59, 1], "the wild one is drawn apart, hollow"
-    caption = "document.querySelector('#h-predictions ~ figure:not([hidden]) figcaption').textContent"
+    caption = "document.querySelector('details:has(#h-predictions) figure:not([hidden]) figcaption').textContent"
     assert "1 prediction far outside" in page.evaluate(caption)
     inside = """[...document.querySelectorAll('svg.panel')].every(svg => {
       const frame = svg.getBoundingClientRect();
@@ -234,6 +235,7 @@ def test_stand_ins_are_a_table_or_one_line(show):
 
 def test_hover_shows_values(show):
     page = show("odd")
+    page.evaluate("document.querySelectorAll('.part').forEach(part => { part.open = true; })")
     dots = "document.querySelector('svg.wide[data-role=size_curve-0] path[data-tips]')"
     page.evaluate(f"{dots}.scrollIntoView({{block: 'center'}})")
     place = f"""(() => {{
@@ -243,9 +245,7 @@ def test_hover_shows_values(show):
       return [frame.left + x * scale, frame.top + y * scale];
     }})()"""
     page.mouse.move(*(at + 3 for at in page.evaluate(place)))
-    assert page.evaluate("document.getElementById('tip').textContent").startswith(
-        "1 column: cv_error 0.359 ± 0.049, RMSE 0.848"
-    )
+    assert page.evaluate("document.getElementById('tip').textContent").startswith("1 column: RMSE 0.848 ± 0.058, R2 ")
     assert page.evaluate("document.getElementById('tip').hidden") is False
     cell = "document.querySelector('svg.wide[data-role=selection_counts-0] g[data-tips]').children[0]"
     page.evaluate(f"{cell}.scrollIntoView({{block: 'center'}})")
@@ -258,9 +258,10 @@ def test_hover_shows_values(show):
 
 def test_figures_have_text_alternatives(show):
     page = show("odd")
+    assert len(page.locator("details.part").all()) == 5
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
-    assert len(images) == 5  # the narrow ones are not shown, and the search is closed
+    assert len(images) == 1  # the narrow one is not shown, and the others are closed
     assert all(len(text) > 40 for text in images)
     assert [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "slider"] == ["Size shown"]
 
@@ -276,5 +277,9 @@ def test_dark_print_and_without_scripts(show):
     printed = show("odd", dark=True, media="print")
     assert printed.evaluate(colour) == "rgb(255, 255, 255)"
     assert printed.evaluate("getComputedStyle(document.getElementById('bar')).display") == "none"
+    closed = "document.querySelectorAll('.part:not([open])').length"
+    assert printed.evaluate(closed) == 5
+    printed.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert printed.evaluate(closed) == 0, "what is closed is printed, too"
     assert len(printed.pdf()) > 35_000
     assert show("odd", scripts=False).locator("#t-columns tbody tr").count() == 5

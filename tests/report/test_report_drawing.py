@@ -46,11 +46,11 @@ def test_the_size_curve_shows_the_numbers():
     ax = figures.plot_size_curve(CURVE)
     drawn = next(line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 8)
     np.testing.assert_array_equal(drawn.get_xdata(), range(1, 9))
-    np.testing.assert_array_equal(drawn.get_ydata(), CURVE.cv_error[1:])
+    np.testing.assert_allclose(drawn.get_ydata(), np.sqrt(2 * CURVE.cv_error[1:]))
     legend = {text.get_text() for text in ax.get_legend().get_texts()}
     assert {f"recommended: {CURVE.best_size}", "mean alone"} <= legend
     line = next(line for line in ax.lines if line.get_label() == "mean alone")
-    assert line.get_ydata() == [CURVE.cv_error[0]] * 2
+    assert line.get_ydata() == pytest.approx([np.sqrt(2 * CURVE.cv_error[0])] * 2)
     assert ax.get_yscale() == "linear"
     assert figures.plot_size_curve(make_curve(noise=0.1)).get_yscale() == "log"
 
@@ -139,7 +139,7 @@ print(ax.get_ylabel(), plt.get_fignums() == [ax.figure.number])
 
 def test_drawing_is_loaded_late_and_leaves_no_pyplot_and_no_settings_behind():
     result = subprocess.run([sys.executable, "-c", STATE], capture_output=True, text=True, cwd=ROOT / "tests")
-    assert result.stdout.splitlines() == ["[]", "[]", "False True", "cv_error True"], result.stderr
+    assert result.stdout.splitlines() == ["[]", "[]", "False True", "RMSE True"], result.stderr
 
 
 # A figure of the user's: numbers, a drawing, and one line -----------------------------------------------------------

@@ -28,23 +28,22 @@ def words(html):
 
 def test_a_curve_shows_its_answer_its_table_and_its_figure():
     answer = answer_of(CURVE)
-    for pieces in (answer.headline, answer.details):
+    for pieces in (answer.headline, *(text for _, text in answer.bullets)):
         assert "".join(text for text, _ in pieces) in words(curve_html())
     assert curve_html().count("<tr>") == 1 + CURVE.sizes.size
     (svg,) = re.findall(r"<svg.*</svg>", curve_html(), re.DOTALL)
     tips = [e.text for e in ET.fromstring(svg).iter("title")]
     assert len(tips) == 8
-    assert tips[0].startswith("1 column: cv_error 0.359 ± 0.049, RMSE 0.848")
+    assert tips[0].startswith("1 column: RMSE 0.848 ± 0.058, R2 ")
     assert "recommended: 4" in svg
     assert "mean alone" in svg
     assert "Note: worked from the columns." in words(curve_html())
 
 
-def test_cautions_are_listed():
+def test_doubts_are_the_last_bullet():
     doubtful = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
-    assert [words(item) for item in re.findall(r"<li>.*?</li>", doubtful._repr_html_())] == list(
-        answer_of(doubtful).cautions
-    )
+    *_, last = [words(item) for item in re.findall(r"<li>.*?</li>", doubtful._repr_html_())]
+    assert last.startswith("Doubt: The search is uncertain at 4 columns (10 % of the chains agree): ")
 
 
 def test_nothing_runs_and_nothing_is_loaded():

@@ -18,14 +18,16 @@ def test_error_bars_are_one_standard_error_and_sorted_by_size():
     curve = make_curve(sizes=[5, 2, 7])
     bars, at = error_bars(curve), curve.at(curve.best_size)
     assert bars.sizes.tolist() == [2, 5, 7]
-    np.testing.assert_allclose((bars.high - bars.low)[0], 2 * curve.cv_error_se[curve.at(2)])
-    assert bars.limit == pytest.approx(curve.cv_error[at] + curve.cv_error_se[at])
+    np.testing.assert_allclose((bars.high**2 - bars.low**2)[0] / 2, 2 * curve.cv_error_se[curve.at(2)])
+    assert bars.limit**2 / 2 == pytest.approx(curve.cv_error[at] + curve.cv_error_se[at])
+    np.testing.assert_allclose(bars.error, [held_out(curve, size).rmse for size in (2, 5, 7)])
+    assert bars.name == "RMSE"
 
 
 def test_size_0_is_a_line_and_not_a_size():
     bars = error_bars(CURVE)
     assert bars.sizes.tolist() == list(range(1, 9))
-    assert bars.without == CURVE.cv_error[0]
+    assert bars.without == pytest.approx(held_out(CURVE, 0).rmse)
     forced = replace(CURVE, always=np.array([23]), always_coefs=np.ones((9, 1)))
     uncentred = replace(CURVE, settings={"center": None})
     texts = [error_bars(curve).without_text for curve in (CURVE, forced, uncentred)]
@@ -197,7 +199,15 @@ TEXTS = {
         **{0.874: "explained 87 % of the variance", -0.2: "worse than the mean", -2.34: "worse than the mean"},
         **{NAN: "explained variance unknown (the target does not vary)"},
     },
-    "r2_text": {0.874: "0.87", -0.2: "-0.20", -2.34: "worse than the mean", NAN: "–"},
+    "r2_text": {
+        0.874: "0.87",
+        0.9962: "0.996",
+        0.99996: "0.99996",
+        1.0: "1.00",
+        -0.2: "-0.20",
+        -2.34: "worse than the mean",
+        NAN: "–",
+    },
     "aligned": {
         ((1, 2.5, 30),): ["1.00", "2.50", "30.00"],
         ((0.0012, 0.5),): ["0.0012", "0.5000"],

@@ -77,7 +77,7 @@ def test_figures_have_text_alternatives_and_tables():
     assert len(charts) == 6 + 4 * CURVE.sizes.size  # three in two widths, two pairs for each size
     assert all(len(a["aria-label"]) > 40 for a in charts)
     assert all(a.get("aria-hidden") == "true" for a in outline().all("svg") if a.get("role") != "img")
-    assert whole_page().count("<details") == whole_page().count("<summary") == 7
+    assert whole_page().count("<details") == whole_page().count("<summary") == 13
     assert [a for a in outline().all("details") if "open" in a] == [{"open": None}], "only the settings are open"
     assert len(outline().all("figure")) == len(outline().all("figcaption")) == 3 + 2 * CURVE.sizes.size
     following = [a for a in outline().all("figure") if "data-follow" in a]
@@ -162,7 +162,11 @@ def test_every_section_is_there():
     facts = (CURVE.data_hash, "0.1.0", "numba", "12.3 s", "schedule.steps", "AIC", "EBIC", "worked from the columns")
     for text in heads + facts:
         assert text in text_of(whole_page())
-    inside = re.search(r'<details class="search">.*?<table id="t-annealing".*?</table>', whole_page(), re.DOTALL)[0]
+    inside = re.search(
+        r'<details class="part"><summary><h2>How the search.*?<table id="t-annealing".*?</table>',
+        whole_page(),
+        re.DOTALL,
+    )[0]
     for word in ("Run-to-run SD", "Energy", "accepted fraction"):
         assert word in inside
         assert word not in whole_page().replace(inside, "").split("<script")[0], "closed at first"
@@ -176,10 +180,11 @@ def test_the_answer_box_is_that_of_the_answer():
         box = re.search(r'<section class="answer[^>]*>.*?</section>', render(curve), re.DOTALL)[0]
         assert f'class="answer {mood}"' in box
         assert answer.mood == mood
-        words = "".join(Outline(box).text)
-        for pieces in (answer.headline, answer.details):
+        words = "".join(Outline(box).text).replace("\u00a0%", " %")
+        for pieces in (answer.headline, *(text for _, text in answer.bullets + answer.more)):
             assert "".join(text for text, _ in pieces) in words
-        assert box.count("<li>") == len(answer.cautions)
+        assert box.count("<li>") == len(answer.bullets) + len(answer.cautions)
+        assert box.count("<dt>") == (3 if answer.predicts else 0), "error, R2 and columns; no half-samples"
         assert box.count("<strong>") == 1
     style = (files("pairflip.report") / "style.css").read_text(encoding="utf-8")
     green = re.findall(r"^(\S.*?) \{[^}]*var\(--good-edge\)", style, re.MULTILINE)
@@ -239,17 +244,18 @@ def cells(page, table):
 @pytest.mark.usefixtures("undrawn")
 def test_the_table_of_sizes():
     head, *rows = cells(whole_page(), "t-sizes")
-    assert head == ["Size", "RMSE", "R2", "cv_error ± SE", "Unchanged", "Chains agree", "Remarks"]
+    assert head == ["Size", "RMSE ± SE", "R2", "Unchanged", "Chains agree", "Remarks"]
     assert [row[0] for row in rows] == ["0 (mean alone)", *map(str, range(1, 9))]
     for row, size in zip(rows, CURVE.sizes.tolist(), strict=True):
         errors = held_out(CURVE, size)
-        assert float(row[1]) == pytest.approx(errors.rmse, abs=6e-4)
+        rmse, spread = map(float, row[1].split(" ± "))
+        assert rmse == pytest.approx(errors.rmse, abs=6e-4)
+        assert spread == pytest.approx(CURVE.cv_error_se[CURVE.at(size)] / errors.rmse, rel=0.02)
         assert float(row[2]) == pytest.approx(errors.r2, abs=6e-3)
-        assert float(row[3].split(" ± ")[0]) == pytest.approx(CURVE.cv_error[CURVE.at(size)], abs=6e-4)
-    assert len({len(row[3]) for row in rows}) == 1, "the same decimals down the column"
-    assert rows[4][6] == "recommended; lowest error; one-SE size"
+    assert len({len(row[1]) for row in rows}) == 1, "the same decimals down the column"
+    assert rows[4][5] == "recommended; lowest error; one-SE size"
     assert whole_page().count('<tr class="marked">') == 1
-    uncertain = [row[0] for row in rows if "search uncertain" in row[6]]
+    uncertain = [row[0] for row in rows if "search uncertain" in row[5]]
     assert uncertain == [str(k) for k in CURVE.sizes if k and CURVE.agreement[CURVE.at(k)] < 0.3] == ["8"]
     assert "unchanged when one row is left out" in text_of(whole_page())
     folds = render(changed(n_folds=10, held_out_fold=np.arange(60) % 10))

@@ -46,11 +46,12 @@ MANY = [[*range(8)], [*range(7), 9]]
 SENTENCES = {
     "the next best": (
         made(BEST, [10.0, 10.21]),
-        "Proved: no other 3 columns of these 276 fit better; the next best set is 2.1 % worse: “x1”, “x5” and “x8”.",
+        "Proved: no other 3 columns of these 276 fit better; the next best set is 2.1 % worse: “x8” in place of “x9”.",
     ),
     "hardly worse": (
         made(BEST, [10.0, 10.00003]),
-        "Proved: no other 3 columns of these 276 fit better; the next best set is 0.0003 % worse: “x1”, “x5” and “x8”.",
+        "Proved: no other 3 columns of these 276 fit better; the next best set is 0.0003 % worse: “x8” in place of "
+        "“x9”.",
     ),
     "far worse": (
         made([[4], [7]], [1.0, 41.0]),
@@ -63,7 +64,7 @@ SENTENCES = {
     ),
     "one equal": (
         made([*BEST, [1, 2, 3]], [10.0, 10.0, 12.0]),
-        "Proved: no other 3 columns of these 276 fit better; 1 other set fits exactly as well: “x1”, “x5” and “x8”.",
+        "Proved: no other 3 columns of these 276 fit better; 1 other set fits exactly as well: “x8” in place of “x9”.",
     ),
     "equals, and perhaps more": (
         made([[1], [2], [3], [4], [5]], [10.0] * 5),
@@ -85,7 +86,7 @@ SENTENCES = {
     "a perfect fit": (
         made(BEST, [1e-30, 3.0]),
         "Proved: these 3 columns fit the target perfectly, so that nothing can fit better; the next best set leaves an "
-        "energy of 3: “x1”, “x5” and “x8”.",
+        "energy of 3: “x8” in place of “x9”.",
     ),
     "perfect fits": (
         made([[1], [2]], [0.0, 1e-31]),
@@ -134,7 +135,7 @@ def test_every_case_in_words(proof, sentence):
 def test_without_a_budget_none_is_named_and_the_set_shown_is_no_other():
     assert proof_sentence(SENTENCES["no bound"][0]).startswith("No proof: better sets may exist")
     told = proof_sentence(SENTENCES["one equal"][0], chosen=[8, 1, 5])
-    assert told.endswith("1 other set fits exactly as well: “x1”, “x5” and “x9”.")
+    assert told.endswith("1 other set fits exactly as well: “x9” in place of “x8”.")
 
 
 def test_numbers_are_never_rounded_to_nothing():
@@ -244,12 +245,13 @@ def test_the_answer_says_that_the_recommended_columns_are_proved():
     assert proof_of(curve, 3) is proof_of(curve, 0) is proof_of(make_curve(), 4) is None
 
 
-def test_without_a_proof_the_answer_and_the_page_do_not_speak_of_one():
+def test_without_a_proof_the_answer_says_so_and_the_page_lists_no_sets():
     curve = proved_curve()
     unproved = tuple(None if p is None else dataclasses.replace(p, optimal=False) for p in curve.proved)
     object.__setattr__(curve, "proved", unproved)
     for each in (curve, make_curve()):
-        assert "roved" not in answer_of(each).text
+        assert answer_of(each).bullets[-1][0] == "Not proved"
+        assert "Not proved: other sets of 4 columns may fit better." in answer_of(each).text
         assert next_best(each, 4) is None
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from pairflip import Selection, SubsetProblem, select_size
+from pairflip import Selection, SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.selection.run import select_many
 from pairflip.selection.verdict import DRAWS, FEWEST, UPWARD, WIDER, chosen_error, recommended_size
@@ -55,7 +55,9 @@ def test_mean_error_of_rows_not_drawn(cv, ridge):
     ends = np.array([-1, 1 + UPWARD * max(0, lopsided)])
     np.testing.assert_allclose([found.low, found.high], np.mean(scores) * np.exp(spread * ends))
     np.testing.assert_allclose(found.r2[1:], 1 - np.mean(scores) * np.exp(spread * np.array([1, -1])) / found.variance)
-    assert ("number of columns and the ridge having been chosen" in " ".join(str(curve).split())) == (ridge is not None)
+    assert ("number of columns and the ridge having been chosen" in " ".join(curve.summary().split())) == (
+        ridge is not None
+    )
 
 
 def test_same_curve_same_numbers(curve):
@@ -66,6 +68,40 @@ def test_same_curve_same_numbers(curve):
     assert chosen.low < chosen.error < chosen.high
     assert chosen.rmse[1] < chosen.rmse[0] < chosen.rmse[2]
     assert chosen.r2[1] < chosen.r2[0] < chosen.r2[2] < 1
+
+
+@pytest.mark.parametrize("rule", ["best", "one_se", "bic", "ebic"])
+def test_the_size_is_chosen_by_the_rule_that_was_asked_for(rule, tmp_path):
+    X, y = table(4)
+    curve = selected(X, y, range(1, 6), "loo", choose=rule, stability=5, journal=tmp_path / "journal")
+    criteria = {"bic": curve.bic, "ebic": curve.ebic}
+    size = {"best": curve.best_size, "one_se": curve.one_se_size}
+    size |= {name: int(curve.sizes[1:][np.argmin(values[1:])]) for name, values in criteria.items()}
+    assert recommended_size(curve) == size[rule] == curve.chosen.size == curve.stability.sizes[0]
+    words = {"best": "this is the size with the lowest error", "one_se": "smallest within one standard error"}
+    assert words.get(rule, f"chosen by the {rule.upper()} of fits on all rows") in answer_of(curve).text
+    if rule in criteria:  # the same size in every draw: the error is that of held-out rows, but for chance
+        assert curve.chosen.error == pytest.approx(curve.chosen.told, rel=0.05)
+    curve.save(tmp_path / "curve.json")
+    again = SizeCurve.load(tmp_path / "curve.json")
+    assert (recommended_size(again), again.chosen) == (size[rule], curve.chosen)
+    # A journal does not depend on the rule.
+    other = selected(X, y, range(1, 6), "loo", stability=5, journal=tmp_path / "journal")
+    np.testing.assert_array_equal(other.cv_error, curve.cv_error)
+
+
+def test_whether_anything_predicts_does_not_depend_on_the_rule():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 60))
+    y = X[:, 3] + 0.7 * rng.normal(size=30)
+    curve = selected(X, y, range(1, 9), 5, choose="bic")
+    assert curve.cv_error[curve.at(8)] > curve.cv_error[0] > curve.cv_error[curve.at(1)]
+    assert recommended_size(curve) == 8  # so many columns fit this small table well, and predict worse than the mean
+    text = answer_of(curve).text
+    assert "1 column had the lowest error" in text
+    assert "but not clearly" not in text
+    with pytest.raises(ValueError, match=r"choose .* 'aic'; expected 'auto', 'best', 'one_se', 'bic', 'ebic'"):
+        selected(X, y, choose="aic")
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, float("nan")])
@@ -79,7 +115,7 @@ def test_range_below_the_mean():
     wide = dataclasses.replace(curve.chosen, error=0.9 * curve.chosen.variance, factor=1.5)
     curve.__dict__.update(corrected=wide, chosen=wide)
     assert wide.r2 == pytest.approx((0.1, -0.35, 0.4))
-    assert "about 10 % of the variance of the target (between worse than the mean and 40 %)" in answer_of(curve).text
+    assert "R2 0.10 (below 0 to 0.40)" in answer_of(curve).text
 
 
 def test_columns_only_if_the_corrected_error_is_below_that_of_the_mean():

@@ -13,7 +13,7 @@ from _curves import assert_same_curve
 from _ruled import keeps
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.selection import JournalError
-from pairflip.selection.after_selection import rebuilt, shuffled
+from pairflip.selection.after_selection import shuffled
 from pairflip.selection.curve_file import curve_to_json
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.subsampling import half_samples
@@ -210,7 +210,7 @@ def test_outer_folds_choose_anew_without_their_rows(kind):
     assert sorted(outer.rows) == list(range(40))
     for fold, (size, support) in enumerate(zip(outer.sizes, outer.supports, strict=True)):
         rows = outer.rows[outer.fold == fold]
-        alone = select_size(rebuilt(problem, np.setdiff1d(np.arange(40), rows)), **how)
+        alone = select_size(problem.rebuilt(np.setdiff1d(np.arange(40), rows)), **how)
         assert size == recommended_size(alone)
         np.testing.assert_array_equal(support, alone.supports[alone.at(size)])
         told[rows] = refit(problem, rows, support)(problem.X[rows])
@@ -233,7 +233,7 @@ def test_halves_select_the_best_columns_of_their_rows(kind):
     problem, curve, _ = selected(kind)
     size, halves = int(curve.stability.sizes[0]), half_samples(problem, 3, 1)
     for half, left_out in enumerate(halves.left_out):
-        alone = rebuilt(problem, np.setdiff1d(np.arange(40), left_out))
+        alone = problem.rebuilt(np.setdiff1d(np.arange(40), left_out))
         allowed = [s for s in combinations(range(11), size) if kind != "bands" or keeps(KINDS[kind], s)]
         best = min(allowed, key=alone.energy)
         np.testing.assert_array_equal(curve.stability.supports[0][half], best)
@@ -262,7 +262,7 @@ def test_limits_are_kept_everywhere(kind):
         for at in range(1, 4):
             assert np.all(curve.fold_fits.coefs[at] * SIGNS[curve.fold_supports[at]] >= 0)
         assert np.all(stability.coefs[0] * SIGNS[stability.supports[0]] >= 0)
-    for other in (shuffled(problem, 0, 0), rebuilt(problem, np.arange(30))):
+    for other in (shuffled(problem, 0, 0), problem.rebuilt(np.arange(30))):
         assert other.limits.settings(problem.names) == problem.limits.settings(problem.names)
 
 

@@ -61,7 +61,7 @@ def test_limits_that_forbid_nothing_change_nothing(cv: Any) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_the_answer_and_the_report_say_the_limits(kind: str, says: str, tmp_path: Path) -> None:
     curve = select_size(SubsetProblem(*data(), **KINDS[kind]), [1, 2, 3], cv=4, effort="quick")
-    assert says in " ".join(str(curve).split())
+    assert says in " ".join(curve.summary().split())
     page = write_report(curve, tmp_path / "report.html").read_text(encoding="utf-8")
     assert says in " ".join(page.split())
 
@@ -78,7 +78,7 @@ def test_noise_under_rules_is_called_noise() -> None:
     rng = np.random.default_rng(2)
     curve = select_size(SubsetProblem(rng.normal(size=(40, 12)), rng.normal(size=40), min_distance=3), cv=5)
     assert curve.sizes[-1] == 4  # by default, as many as can stand together
-    text = " ".join(str(curve).split())
+    text = " ".join(curve.summary().split())
     assert "No set of columns predicts the target better than its mean" in text
     assert "No two columns are closer than 3" in text
 

@@ -74,8 +74,8 @@ def test_rows_of_the_targets_are_shuffled_together(curve: SizeCurve) -> None:
 
 
 def test_what_is_said(curve: SizeCurve) -> None:
-    text = str(curve)
-    for said in ("random halves", "outer folds", "R2 there: ", "targets shuffled 2 times"):
+    text = " ".join(curve.summary().split())
+    for said in ("random halves", "outer folds", "; in outer folds: ", "targets shuffled 2 times"):
         assert said in text
     record = answer_of(curve).to_json(curve)
     assert [each["target"] for each in record["outer"]["targets"]] == ["y0", "y1", "y2"]

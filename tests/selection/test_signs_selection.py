@@ -48,18 +48,18 @@ def test_standard_errors_are_those_of_the_columns_that_carry() -> None:
 
 def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
     assert curve.settings["signs"] == {f"x{j}": int(sign) for j, sign in enumerate(SIGNS) if sign}
-    assert str(curve).count("Coefficients were kept") == 1
-    assert "Coefficients were kept to the signs that were asked for." in " ".join(str(curve).split())
+    assert curve.summary().count("Coefficients were kept") == 1
+    assert "Coefficients were kept to the signs that were asked for." in " ".join(curve.summary().split())
     X, _ = table()
     positive = select_size(SubsetProblem(X, X[:, 0] + X[:, 4], positive=True), [1, 2], cv=3, effort="quick")
     assert positive.settings["signs"] == "all positive"
-    assert "Coefficients were kept positive." in " ".join(str(positive).split())
+    assert "Coefficients were kept positive." in " ".join(positive.summary().split())
     assert "Coefficients were kept positive." in positive._repr_html_()
     # What only coefficients of the wrong sign would explain.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 6))
     wrong = SubsetProblem(X, 3.0 * X[:, 0] - X[:, 1:] @ np.ones(5) + 0.1 * rng.normal(size=30), positive=True)
-    told = " ".join(str(select_size(wrong, [3], cv=5, effort="quick")).split())
+    told = " ".join(select_size(wrong, [3], cv=5, effort="quick").summary().split())
     assert "Coefficients were kept positive; “x" in told
     assert (
         "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the same."

@@ -205,7 +205,7 @@ def test_any_number_of_workers_and_nothing_else_changes():
     one, three = (select_size(problem(), **OPTIONS_OF_RUN, n_jobs=n) for n in (1, 3))
     same(one, three)
     assert plain.stability is None
-    assert_same_curve(plain, one, but=("seconds", "stability", "null", "settings"))
+    assert_same_curve(plain, one, but=("seconds", "stability", "null", "average", "settings"))
 
 
 @pytest.mark.parametrize("after", [0, 5, 13])

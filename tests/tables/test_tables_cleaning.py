@@ -103,7 +103,9 @@ def test_missing_values(read, refusal, word):
     text = GOOD.replace("4,5", f"4,{word}")
     message = refusal(text)
     assert "1 value missing or infinite in 'b'" in message
-    assert "--missing drop-rows (keeps 3 of 4 rows) or --missing drop-columns (keeps 1 of 2)." in message
+    assert (
+        "--missing drop-rows (keeps 3 of 4 rows), --missing drop-columns (keeps 1 of 2) or --impute median" in message
+    )
     table = read(text, missing="drop-rows")
     assert (table.X.tolist(), table.y.tolist()) == ([[1, 2], [7, 9], [1, 1]], [3, 9, 2])
     assert table.row_names == ["1", "3", "4"]
@@ -268,3 +270,29 @@ def test_a_target_of_two_values_is_noted(read):
     assert read(text.replace("7,0", "7,2")).notes == []
     assert read("a,y\n1,0\n2,1\n").notes == []  # two rows can have no more
     assert len(read(text.replace("7,0", ",3"), missing="drop-rows").notes) == 1
+
+
+def test_kept_gaps(read):
+    text = "a,b,e,w,y,k\n1,,,1,3,u\n4,inf,,2,7,v\n7,9,,,9,u\n1,1,,4,2,\n3,2,,5,,v\n6,8,,6,1,v\n"
+    table = read(text, missing="keep", used=["w"], categories=["k"])
+    assert table.names == ["a", "b", "w", "k=u", "k=v"]
+    np.testing.assert_array_equal(table.X[:, 1], [np.nan, np.nan, 1, 8])
+    np.testing.assert_array_equal(table.X[:, 3:], [[1, 0], [0, 1], [0, 0], [0, 1]])  # no category: all 0
+    assert table.row_names == ["1", "2", "4", "6"]
+    assert said(table.dropped) == [
+        "1 column without any value dropped: 'e'",
+        "1 row without a target dropped: '5'",
+        "1 row without a weight, an event or another target dropped: '3'",
+    ]
+
+
+def test_kept_gaps_leave_something(refusal):
+    assert "--impute leaves 1 row" in refusal("a,y\n1,3\n2,\n3,\n", missing="keep")
+    assert "no column with a value" in refusal("a,y\n,3\n,4\n5,\n", missing="keep")
+
+
+def test_kept_gaps_of_arrays(tmp_path):
+    X = np.array([[1.0, np.nan], [np.inf, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    np.savez(tmp_path / "t.npz", X=X, y=[1.0, 2.0, np.nan, 4.0])
+    table = read_table(tmp_path / "t.npz", missing="keep")
+    np.testing.assert_array_equal(table.X, [[1, np.nan], [np.nan, 2], [5, 6]])

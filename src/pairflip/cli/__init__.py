@@ -16,6 +16,7 @@ from pairflip.cli.options import expanded
 from pairflip.cli.posterior import posterior
 from pairflip.cli.predict import predict
 from pairflip.cli.prove import prove
+from pairflip.cli.publish import publish
 from pairflip.cli.report import report
 from pairflip.cli.reproduce import reproduce
 from pairflip.cli.sample import sample
@@ -41,5 +42,7 @@ def main(
     """Find the few columns of a table that predict a target, how many to keep, and how sure that is."""
 
 
-for command in (select, fit, prove, posterior, sample, predict, compare, report, theory, reproduce, demo, doctor):
+for command in (
+    select, fit, prove, posterior, sample, predict, compare, report, publish, theory, reproduce, demo, doctor,
+):  # fmt: skip
     app.command(cls=PlainCommand)(expanded(command))

@@ -10,15 +10,16 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_json, print_rows, print_text
-from pairflip.cli.results import checked_place, json_list, write_folder
+from pairflip.cli.printing import print_json
+from pairflip.cli.results import checked_place, write_folder
+from pairflip.text import json_list
 
 if TYPE_CHECKING:
     from pairflip.comparison import Comparison
 
 _KNOWN = (
-    "quick, normal, thorough, averaged (of pairflip); omp, forward, backward, lasso, lassocv, pls, amp, amp-mean, "
-    "abess, skglm"
+    "quick, normal, thorough, averaged (of pairflip); omp, forward, backward, lasso, lassocv, relaxed, pls, amp, "
+    "amp-mean, abess, skglm"
 )
 Methods = Annotated[
     str | None,
@@ -96,13 +97,8 @@ def compare(
 
 def _print(result: Comparison, folder: Path) -> None:
     """The answer, one line for each method, and where the files are."""
-    from pairflip.report.comparison_words import HEADS, explanation, method_rows, sentence
-    from pairflip.text import lower_heads, visible
+    from pairflip.text import visible
 
-    print_text(sentence(result))
-    typer.echo()
-    print_rows(lower_heads(HEADS), method_rows(result))
-    typer.echo()
-    print_text(explanation(result))
+    typer.echo(f"{result.summary()}\n")
     typer.echo(f"Page: {visible(str(folder / 'compare.html'))}")
     typer.echo(f"Tables and figures: {visible(str(folder))}")

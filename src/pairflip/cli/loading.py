@@ -13,6 +13,8 @@ from pairflip.cli.errors import say
 from pairflip.cli.options import EVERY_COLUMN, LimitOptions, LossName, LossOptions, ModelOptions, TableOptions
 
 if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
     from pairflip.least_squares import Floats
     from pairflip.problem import SubsetProblem
     from pairflip.tables import Change, Table
@@ -24,6 +26,7 @@ class Loaded:
 
     table: Table
     loss: LossName
+    options: TableOptions
     groups: list[str] | None = None  # of each row, for folds
     arguments: dict[str, Any] = field(default_factory=dict)  # sample_weight, offset, target_names
     beside_y: list[Floats] = field(default_factory=list)  # other targets, or the events of survival times
@@ -63,7 +66,15 @@ class Loaded:
             y = labels[table.y.astype(int)]
         if self.beside_y:
             y = np.column_stack([table.y, *self.beside_y])
-        arguments = {} if limits in (None, LimitOptions()) else limit_arguments(limits, table, wanted)
+        preprocess, after = preprocessing(self.options, table, wanted), table
+        if preprocess is not None:
+            from pairflip.preparation import Preparation
+
+            after = replace(table, names=Preparation.fit(preprocess, table.X, table.names).names)
+            products = self.options.interactions or self.options.powers > 1
+            if products and limits is not None and limits.hierarchy is None:
+                limits = replace(limits, hierarchy=True)
+        arguments = {} if limits in (None, LimitOptions()) else limit_arguments(limits, after, wanted)
         groups = {name: columns for name, columns in table.groups.items() if name not in wanted}
         if groups:  # the columns that stand for the categories of one column
             arguments["groups"] = groups | arguments.get("groups", {})
@@ -75,6 +86,7 @@ class Loaded:
             always=always,
             ridge=ridge,
             loss=self.loss,
+            **({} if preprocess is None else {"preprocess": preprocess}),
             **self.arguments,
             **arguments,
         )
@@ -91,6 +103,8 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
 
     if options.data is None:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
+    if options.impute is not None and options.missing is not None:
+        raise ValueError(f"--impute and --missing {options.missing} are both given; expected one of them.")
     fitted = fitted or LossOptions("squares")
     if fitted.loss == "cox" or fitted.time is not None or fitted.event is not None:
         options, fitted = _survival(options, fitted)
@@ -98,8 +112,8 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     if targets:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
     try:
-        labels = None if options.groups is None else _group_labels(options, fitted)
-        table = _read(options, fitted)
+        labels = None if options.groups is None else _group_labels(options, fitted, targets[1:])
+        table = _read(options, fitted, targets[1:])
     except TableError as error:
         raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
     loss: LossName = fitted.loss or "squares" if table.classes is None else _loss_of_classes(table, fitted)
@@ -129,7 +143,31 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     if targets:
         table = replace(table, target=",".join(targets))
         arguments["target_names"] = targets
-    return Loaded(table, loss, labels, arguments, beside)
+    return Loaded(table, loss, options, labels, arguments, beside)
+
+
+def preprocessing(options: TableOptions, table: Table, always: Sequence[str]) -> Pipeline | None:
+    """What is done with the columns first: missing values are filled, then come the steps, then powers and products.
+
+    Steps and products leave out columns that are always in the model, those that stand for categories, and indicators
+    of missing values.
+    """
+    if options.impute is None and options.preprocess is None and options.powers == 1 and not options.interactions:
+        return None
+    from sklearn.pipeline import make_pipeline
+
+    from pairflip.preprocessing import Impute, OnColumns, Products, parse_steps
+
+    steps: list[Any] = [] if options.preprocess is None else [parse_steps(options.preprocess)]
+    if options.powers > 1 or options.interactions:
+        steps.append(Products(options.powers, options.interactions))
+    aside = {*always, *(column for columns in table.categories.values() for column in columns)}
+    plain = [j for j, name in enumerate(table.names) if name not in aside]
+    if steps and not plain:
+        raise ValueError("--preprocess, --powers and --interactions are for columns of numbers; expected at least one.")
+    if steps and (options.impute is not None or len(plain) < len(table.names)):
+        steps = [OnColumns(make_pipeline(*steps), plain)]
+    return make_pipeline(*([] if options.impute is None else [Impute(options.impute)]), *steps)
 
 
 def _survival(options: TableOptions, fitted: LossOptions) -> tuple[TableOptions, LossOptions]:
@@ -191,8 +229,8 @@ def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
     return names
 
 
-def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
-    """The table as the options ask for it; the column of groups is not among the candidates."""
+def _read(options: TableOptions, fitted: LossOptions, targets: Sequence[str] = (), **changes: Any) -> Table:
+    """The table as the options ask for it; the column of groups is not among the candidates, other targets are."""
     from pairflip.tables import read_table
 
     assert options.data is not None
@@ -205,13 +243,13 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
         "keep": keep + beside if keep else [],
         "index": options.index,
         "drop_text": options.drop_text,
-        "missing": options.missing,
+        "missing": options.missing if options.impute is None else "keep",
         "sheet": options.sheet,
         "decimal": options.decimal,
         "thousands": options.thousands,
         "classes": None if fitted.loss is None else fitted.loss in ("logistic", "multinomial"),
         "categories": list(options.categories or ()),
-        "used": beside + [name.strip() for name in (options.target or "").split(",") if name.strip()],
+        "used": [*beside, *targets] + [name.strip() for name in (options.target or "").split(",") if name.strip()],
         **changes,
     }
     table = read_table(options.data, options.target, **settings)
@@ -220,7 +258,7 @@ def _read(options: TableOptions, fitted: LossOptions, **changes: Any) -> Table:
     return replace(table, dropped=_without(table.dropped, options.groups))
 
 
-def _group_labels(options: TableOptions, fitted: LossOptions) -> list[str]:
+def _group_labels(options: TableOptions, fitted: LossOptions, targets: Sequence[str]) -> list[str]:
     """The group of each row: read as row names, so that they may be text and the same rows are left out."""
     from pairflip.tables import TableError
 
@@ -229,7 +267,7 @@ def _group_labels(options: TableOptions, fitted: LossOptions) -> list[str]:
         raise ValueError(f"--groups and --target are both {options.groups!r}; expected two columns.")
     others = [] if options.index in (None, options.groups) else [str(options.index)]
     try:
-        return _read(options, fitted, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
+        return _read(options, fitted, targets, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
     except TableError as error:
         raise TableError(str(error).replace("--index", "--groups")) from None
 

@@ -29,6 +29,7 @@ in_table, in_model, in_search, in_results = (
 
 Names = list[str] | None
 Missing = Literal["drop-rows", "drop-columns"]
+Imputation = Literal["median", "knn"]
 Center = Literal["fold", "global", "none"]
 LossName = Literal["squares", "logistic", "poisson", "multinomial", "cox"]
 MethodName = Literal["auto", "descend", "anneal"]
@@ -155,6 +156,18 @@ class TableOptions:
                  "/^ab/ is a regular expression. Several: a,b, or repeat."),
     ] = None  # fmt: skip
     missing: Annotated[Missing | None, in_table("--missing", help="What to leave out if values are missing.")] = None
+    impute: Annotated[
+        Imputation | None,
+        in_table("--impute", help="Fill missing values from the training rows of each fold: by the median of the "
+                 "column, or from the nearest rows."),
+    ] = None  # fmt: skip
+    preprocess: Annotated[
+        str | None,
+        in_table(metavar="STEPS", help="What to do with the columns first, in each fold anew: some of snv, msc, "
+                 "savgol:WINDOW:ORDER:DERIVATIVE, log:SHIFT, centre, scale, standardize, with commas between."),
+    ] = None  # fmt: skip
+    powers: Annotated[int, in_table(metavar="D", min=1, help="Add powers of the columns up to this one.")] = 1
+    interactions: Annotated[bool, in_table("--interactions", help="Add the products of every two columns.")] = False
     sheet: Sheet = None
     decimal: Decimal = None
     thousands: Thousands = None
@@ -271,8 +284,10 @@ class LimitOptions:
                  "their names if those are numbers, such as wavelengths, otherwise in places."),
     ] = None  # fmt: skip
     hierarchy: Annotated[
-        bool, in_model("--hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.")
-    ] = False
+        bool | None,
+        in_model("--hierarchy/--no-hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.",
+                 show_default="with --powers and --interactions"),
+    ] = None  # fmt: skip
     positive: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("negative"))] = None
     negative: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("positive"))] = None
 

@@ -11,8 +11,8 @@ from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_places, print_result
-from pairflip.cli.results import COLUMNS, Lines, checked_place, json_list, write_probabilities
-from pairflip.text import number, percent, short
+from pairflip.cli.results import COLUMNS, Lines, checked_place, write_probabilities
+from pairflip.text import json_list, number, percent, short
 
 if TYPE_CHECKING:
     from pairflip.search.posterior import Posterior
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 G = Annotated[
     str,
-    typer.Option("--g", metavar="G", help="Of Zellner's g-prior: a number, unit (the number of rows) or bric (the "
-                 "larger of that and the squared number of columns)."),
+    typer.Option("--g", metavar="G", help="Of Zellner's g-prior: a number, unit (the number of rows), bric (the "
+                 "larger of that and the squared number of columns) or hyper (integrated out, hyper-g prior)."),
 ]  # fmt: skip
 Prior = Annotated[
     str,
@@ -122,7 +122,7 @@ def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], 
         "size_probability": result.size_probability.tolist(),
         "median_probability_model": [result.names[j] for j in result.median_probability_model],
         "intercept": result.intercept,
-        "g": result.prior.g,
+        "g": "hyper" if result.prior.g is None else result.prior.g,
         "prior": result.prior.name,
         "method": result.method,
         "assumptions": result.assumptions,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,8 +15,11 @@ from pairflip.cli.printing import print_json
 from pairflip.cli.results import check_file, lines_text, refuse_input, result_file, saved_table, write_lines
 
 if TYPE_CHECKING:
+    from pairflip.least_squares import Floats
+    from pairflip.preparation import Preparation
     from pairflip.report.predicted_words import PredictedRows
     from pairflip.selection import SizeCurve
+    from pairflip.tables.new_rows import NewRows
 
 COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
@@ -34,6 +38,11 @@ NoInterval = Annotated[bool, typer.Option("--no-interval", help="Predictions onl
 Size = Annotated[
     int | None, typer.Option(metavar="K", min=0, help="Number of columns.", show_default="the recommended one")
 ]
+PredictWith = Annotated[
+    Literal["subset", "average"] | None,
+    typer.Option("--predict-with", help="The chosen columns, or the average over the models of half-samples, which "
+                 "needs the columns of all of them.", show_default="as in the result"),
+]  # fmt: skip
 IndexColumn = Annotated[
     str | None, typer.Option("--index", metavar="NAME", help="Column of row names.", show_default="as in the result")
 ]
@@ -47,6 +56,7 @@ def predict(
     result: Saved = None,
     data: NewData = None,
     size: Size = None,
+    predict_with: PredictWith = None,
     interval: Interval = None,
     no_interval: NoInterval = False,
     index: IndexColumn = None,
@@ -90,7 +100,7 @@ def predict(
         how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
         how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
         how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
-        predicted = _predicted(curve, data, size, interval, not no_interval, how)
+        predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
         if not results.quiet:
             for remark in remarks_of(predicted):
                 say(remark)
@@ -98,17 +108,30 @@ def predict(
 
 
 def _predicted(
-    curve: SizeCurve, data: Path, size: int | None, interval: float | None, wanted: bool, how: dict[str, Any]
+    curve: SizeCurve,
+    data: Path,
+    size: int | None,
+    predict_with: str | None,
+    interval: float | None,
+    wanted: bool,
+    how: dict[str, Any],
 ) -> PredictedRows:
     """Read the new rows and predict them; `interval` None and `wanted`: intervals as far as they can be given."""
     import numpy as np
 
     from pairflip.report.predicted_words import PredictedRows, folds_need
-    from pairflip.selection.prediction import compare, outside, predict_known, used_columns, why_no_interval
-    from pairflip.selection.verdict import recommended_size
+    from pairflip.selection.prediction import (
+        AVERAGE,
+        compare,
+        outside,
+        predict_known,
+        predicting_size,
+        used_columns,
+        why_no_interval,
+    )
     from pairflip.tables.new_rows import read_new_rows
 
-    chosen = recommended_size(curve) if size is None else size
+    chosen = predicting_size(curve, size, predict_with)
     needed = used_columns(curve, chosen, folds=False)
     coverage = COVERAGE if wanted and interval is None else interval
     why_not = None if coverage is None else why_no_interval(curve, chosen, coverage)
@@ -117,10 +140,16 @@ def _predicted(
     everything = used_columns(curve, chosen, folds=True)
     wished = np.setdiff1d(everything, needed) if coverage is not None and why_not is None else needed[:0]
     names = [[curve.names[j] for j in columns] for columns in (needed, wished)]
+    if curve.preparation is not None:  # which may take any column from all of the table
+        names = [curve.raw_names, []]
     labels = None if curve.classes is None else curve.classes.labels
-    rows = read_new_rows(data, *names, known=curve.names, classes=labels, **how)
-    X = np.full((len(rows.row_names), everything.size), np.nan)
-    X[:, np.searchsorted(everything, np.concatenate([needed, wished]))] = rows.X
+    rows = read_new_rows(data, *names, known=curve.raw_names, classes=labels, **how)
+    if curve.preparation is None:
+        X = np.full((len(rows.row_names), everything.size), np.nan)
+        X[:, np.searchsorted(everything, np.concatenate([needed, wished]))] = rows.X
+    else:
+        rows, X = _prepared(curve.preparation, rows, how["categories"])
+        X = X[:, everything]
     if rows.absent and why_not is None:
         why_not = folds_need(rows.absent)
         if interval is not None:
@@ -129,10 +158,12 @@ def _predicted(
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
     compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
+    average = curve.average if chosen is AVERAGE else None
+    columns = np.setdiff1d(needed, curve.always) if chosen is AVERAGE else curve.supports[curve.at(chosen)]
     return PredictedRows(
         rows=rows,
-        size=chosen,
-        columns=[curve.names[j] for j in curve.supports[curve.at(chosen)]],
+        size=int(chosen or 0) if average is None else average.size,
+        columns=[curve.names[j] for j in columns],
         always=[curve.names[j] for j in curve.always],
         target=how["target"],
         coverage=coverage,
@@ -145,7 +176,33 @@ def _predicted(
         classes=labels,
         risks=curve.survival is not None,
         outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
+        halves=0 if average is None else len(average.supports),
     )
+
+
+def _prepared(preparation: Preparation, rows: NewRows, categories: Any) -> tuple[NewRows, Floats]:
+    """New rows with all columns (M, N) after preprocessing; NaN in rows with gaps that it does not fill."""
+    import numpy as np
+
+    from pairflip.preprocessing import imputers
+    from pairflip.tables.raw import Change
+    from pairflip.text import plural
+
+    X = np.full((len(rows.X), len(preparation.names)), np.nan)
+    raw, complete = rows.X.copy(), np.isfinite(rows.X).all(axis=1)
+    if imputers(preparation.transformer):
+        filled = int(np.isnan(raw).sum())
+        if filled:
+            verb = "was" if filled == 1 else "were"
+            says = f"{plural(filled, 'missing value')} of the new rows {verb} filled in as those of the table were"
+            rows = replace(rows, notes=[*rows.notes, Change("value", "missing, filled in", (), says)])
+        levels = {name for columns in (categories or {}).values() for name in columns}
+        made = [name in levels for name in preparation.raw_names]
+        raw[:, made] = np.nan_to_num(raw[:, made])
+        complete = np.ones(len(raw), dtype=bool)
+    if complete.any() or preparation.transformer is None:  # which refuses in words
+        X[complete] = preparation.transform(raw[complete])
+    return rows, X
 
 
 def _show(predicted: PredictedRows, out: Path | None, as_json: bool) -> None:

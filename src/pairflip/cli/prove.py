@@ -13,7 +13,8 @@ from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
-from pairflip.cli.results import check_file, json_list, write_lines
+from pairflip.cli.results import check_file, write_lines
+from pairflip.text import json_list
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem

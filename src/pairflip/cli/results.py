@@ -52,8 +52,8 @@ def _contents(files: str, *rest: str) -> FolderContents:
 FOLDERS = {
     # surface.csv and states.csv are of version 0.2: --force replaces its folders, too
     "select": _contents(
-        "coefficients.csv curve.csv figures half_samples.csv inclusion.csv predictions.csv report.html result.json "
-        "run.toml selection_counts.csv surface.csv targets.csv",
+        "clusters.csv coefficients.csv curve.csv figures half_samples.csv inclusion.csv predictions.csv report.html "
+        "result.json run.toml selection_counts.csv surface.csv targets.csv",
         "result.json",
         "pairflip",
     ),
@@ -62,6 +62,12 @@ FOLDERS = {
     ),
     "posterior": _contents(
         "figures inclusion.csv models.csv posterior.json report.html run.toml sizes.csv", "posterior.json", "posterior"
+    ),
+    "publish": _contents(
+        "equation.json equation.tex equation.txt figures methods.tex methods.txt model.onnx model.py paper.tex "
+        "references.bib results.tex results.txt table_coefficients.tex table_sizes.tex tables.xlsx",
+        "equation.json",
+        "published",
     ),
     "sample": _contents(
         "figures inclusion.csv pairs.csv report.html run.toml sample.json sets.csv states.csv temperatures.csv",
@@ -302,11 +308,13 @@ def finish(
     folder: Path,
     force: bool,
     as_json: bool,
+    full: bool = False,
 ) -> None:
     """Write the result folder of a selection, then print the result."""
     from pairflip.cli.printing import print_curve, print_json, print_places
     from pairflip.figures import save_figures
     from pairflip.report.answer import answer_of
+    from pairflip.report.frames import curve_tables
     from pairflip.report.stability_words import stability_record
     from pairflip.selection.curve_file import curve_to_json
 
@@ -333,7 +341,7 @@ def finish(
     if as_json:
         print_json(record)
     else:
-        print_curve(curve)
+        print_curve(curve, full)
         print_places(folder)
 
 
@@ -351,89 +359,6 @@ def page_settings(record: Mapping[str, Any]) -> dict[str, Any]:
         "command": command if isinstance(command, str) else None,
         "extra": {"Table": table["source"]} if "source" in table else {},
     }
-
-
-def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The tables of a selection by the name of their file."""
-    import numpy as np
-    import pandas as pd
-
-    sizes = curve.sizes.tolist()
-    sized = curve.to_pandas()
-    for names in {"columns", "groups"} & set(sized):
-        sized[names] = [json_list(each) for each in sized[names]]
-    counts = [
-        (size, name, count, count / curve.n_folds)
-        for size in sizes
-        for name, count in curve.top_columns(size, len(curve.names))
-    ]
-    unit = "column" if curve.groups is None else "group"
-    fits = [curve.coefficients(size) for size in sizes]
-    for size, frame in zip(sizes, fits, strict=True):
-        frame.insert(0, "size", size)
-    tables = {
-        "curve.csv": sized,
-        "selection_counts.csv": pd.DataFrame(counts, columns=["size", unit, "folds", "fraction"]),
-        "coefficients.csv": pd.concat(fits, ignore_index=True),
-        "predictions.csv": _predictions(curve, row_names),
-    }
-    if curve.targets is not None:
-        of = curve.targets
-        tables["targets.csv"] = pd.DataFrame(
-            {
-                "size": np.repeat(curve.sizes, len(of.names)),
-                "target": np.tile(np.array(of.names, dtype=object), len(sizes)),
-                "r2": of.r2.ravel(),
-                "rmse": of.rmse.ravel(),
-                "cv_error": of.cv_error.ravel(),
-            }
-        )
-    if curve.stability is not None:
-        tables["half_samples.csv"] = curve.stability.to_pandas()
-    if curve.inclusion is not None:
-        chance = curve.inclusion
-        order = np.argsort(-chance.probability, kind="stable")
-        tables[COLUMNS] = pd.DataFrame(
-            {
-                "column": [curve.names[j] for j in chance.columns[order]],
-                "inclusion_probability": chance.probability[order],
-                "inclusion_se": chance.error[order],
-                "coef_mean": chance.coef_mean[order],
-                "coef_sd": chance.coef_sd[order],
-            }
-        )
-    return tables
-
-
-def _predictions(curve: SizeCurve, row_names: Sequence[str]) -> pd.DataFrame:
-    """One row for each size and held-out row (and target, or class), predicted by columns that were chosen without it.
-
-    Folds are counted from 1; rows have their names, or numbers from 1.
-    """
-    import numpy as np
-    import pandas as pd
-
-    from pairflip.selection.criteria import in_units
-
-    sizes, places = curve.predictions.shape
-    outputs = {}
-    if curve.outputs is not None:
-        names = np.array(curve.outputs, dtype=object)
-        outputs = {"class" if curve.targets is None else "target": np.tile(names, sizes * places // len(names))}
-    survival = {}
-    if curve.survival is not None:
-        survival = {"time": np.tile(curve.survival.times, sizes), "log_risk": curve.survival.risks.ravel()}
-    return pd.DataFrame(
-        {
-            "size": np.repeat(curve.sizes, places),
-            "row": np.tile(np.array(row_names, dtype=object)[curve.held_out_rows], sizes),
-            "fold": np.tile(curve.held_out_fold + 1, sizes),
-            **outputs,
-            "observed": np.tile(in_units(curve, curve.observed), sizes),
-            "predicted": in_units(curve, curve.predictions).ravel(),
-            **survival,
-        }
-    )
 
 
 def result_file(saved: Path) -> Path:
@@ -540,8 +465,3 @@ def _cell(value: Cell) -> str:
 def _defused(name: str) -> str:
     """A name with an apostrophe before it where a spreadsheet would take it for a formula; numbers stay as they are."""
     return f"'{name}" if _FORMULA.match(name) and not _NUMBER.fullmatch(name) else name
-
-
-def json_list(names: Sequence[str]) -> str:
-    """Several names in one cell, so that commas in them do not matter."""
-    return json.dumps(list(names), ensure_ascii=False)

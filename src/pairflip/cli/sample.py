@@ -11,8 +11,8 @@ from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_places, print_result
-from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, json_list, write_probabilities
-from pairflip.text import percent, plural, short
+from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, write_probabilities
+from pairflip.text import json_list, percent, plural, short
 
 if TYPE_CHECKING:
     from pairflip.search.sampling import Samples

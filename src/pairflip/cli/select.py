@@ -36,6 +36,11 @@ StabilityPairs = Annotated[
 StabilityAt = Annotated[
     Literal["chosen", "all"], o.in_search("--stability-at", help="At the recommended size, or at all.")
 ]
+PredictWith = Annotated[
+    Literal["subset", "average"],
+    o.in_search("--predict-with", help="What pairflip predict predicts with by default: the chosen columns, or the "
+                "average over the models of half-samples."),
+]  # fmt: skip
 Null = Annotated[
     int, o.in_search("--null", metavar="N", help="Shuffle the target so often, to see what noise would give.")
 ]
@@ -49,6 +54,12 @@ ShowPosterior = Annotated[
     o.in_search("--posterior", help="Show how probable it is that each column belongs in the model, beside how often "
                 "it was selected (pairflip posterior)."),
 ]  # fmt: skip
+Choose = Annotated[
+    Literal["auto", "best", "one_se", "bic", "ebic"],
+    o.in_search("--choose", help="Rule for the size: the lowest held-out error (best), the smallest size within one "
+                "standard error of it (one_se), the lowest BIC or EBIC of the fits on all rows; auto: best, with --cv "
+                "loo one_se."),
+]  # fmt: skip
 Shard = Annotated[str | None, o.in_search(metavar="I/N", help="Do only one part of the work, into the journal.")]
 Merge = Annotated[
     list[Path] | None, o.in_search(metavar="DIR", help="Journal of a shard to merge first. Repeat for more.")
@@ -57,6 +68,8 @@ Out = Annotated[
     Path | None,
     o.in_results("--out", "-o", metavar="DIR", help="Result folder.", show_default="name of the table + -pairflip"),
 ]
+
+Full = Annotated[bool, o.in_results("--full", help="Print all that the answer has to say, as the report has it.")]
 
 
 def select(
@@ -69,17 +82,20 @@ def select(
     ridge: RidgeOrAuto = None,
     sizes: o.Sizes = None,
     cv: Cv = "5x10",
+    choose: Choose = "auto",
     search: o.SearchOptions,
     stability: StabilityPairs = DEFAULT_STABILITY,
     stability_at: StabilityAt = "chosen",
     null: Null = 0,
     outer: Outer = 0,
+    predict_with: PredictWith = "subset",
     posterior: ShowPosterior = False,
     run: o.RunOptions,
     journal: o.JournalFolder = None,
     shard: Shard = None,
     merge: Merge = None,
     out: Out = None,
+    full: Full = False,
     results: o.ResultOptions,
 ) -> None:
     """Choose how many columns of a table predict the target best, and which, by cross validation.
@@ -101,9 +117,23 @@ def select(
 
         method = None if search.method is None else as_method(search.method)
         chosen = Selection(
-            o.parse_sizes(sizes), cv, search.schedule, search.chains, run.seed, search.polish, method, search.effort,
-            stability, stability_at, null, outer, choices, search.prove,
-        )  # fmt: skip
+            sizes=o.parse_sizes(sizes),
+            cv=cv,
+            schedule=search.schedule,
+            chains=search.chains,
+            seed=run.seed,
+            polish=search.polish,
+            prove=search.prove,
+            method=method,
+            effort=search.effort,
+            stability=stability,
+            stability_at=stability_at,
+            null=null,
+            outer=outer,
+            ridge=choices,
+            choose=choose,
+            predict_with=predict_with,
+        )
         folder = Path()
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"
@@ -136,11 +166,12 @@ def select(
         used["stability"] = chosen.stability
         used["ridge"] = ridge if choices else "auto" if curve.ridge_surface is not None else problem.ridge
         used["loss"] = loaded.loss
-        for name, is_default in (("loss", loaded.loss == "squares"), ("posterior", not posterior)):
+        defaults = {"loss": loaded.loss == "squares", "posterior": not posterior}
+        for name, is_default in defaults.items():
             if is_default:
                 del used[name]
         settings = run_settings(context, used, folder)
-        finish(curve, loaded.table, command, settings, folder, results.force, results.as_json)
+        finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full)
 
 
 def _say_shard(shard: str, journal: Path, chains: int) -> None:

@@ -33,6 +33,7 @@ class MethodSize:
     overlap: float = NAN  # fraction of our columns of that size (of our chosen size) that are in this support, too
     columns: tuple[int, ...] = ()  # the support on all rows
     note: str = ""  # why there are no numbers
+    detail: str = ""  # what the method chose on all rows besides columns, in words
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class Comparison:
             raise ValueError(f"{os.fspath(path)!r} is not what Comparison.save wrote; expected such a file.") from None
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw cv_error against size, all methods, on `ax` or in a new pyplot figure."""
+        """Draw the RMSE against size, all methods, on `ax` or in a new pyplot figure."""
         from pairflip.report.notebook import plot
 
         return plot(self, ax)
@@ -214,7 +215,7 @@ def _plain(value: Any) -> Any:
 def _made(kind: Any, values: dict[str, Any]) -> Any:
     """A record of its fields; a float that is null in the file is NaN."""
     numbers = {field.name for field in fields(kind) if field.type == "float"}
-    values = {"variance": None, **values}  # comparisons of version 0.2 have none
+    values = {"variance": None, "detail": "", **values}  # older comparisons have none
     given = {field.name: values[field.name] for field in fields(kind)}
     if "columns" in given:
         given["columns"] = tuple(given["columns"])

@@ -48,11 +48,12 @@ class CommonGround:
 
     def training(self, fold: int) -> Training:
         """The rows that a fold learns from, those with a weight above zero; after the last fold, all rows."""
-        rows = np.flatnonzero(self.problem.sample_weight > 0)
+        rows, problem = np.flatnonzero(self.problem.sample_weight > 0), self.problem
         if fold < len(self.folds):
             rows = np.setdiff1d(rows, self.folds.left_out[fold])
+            problem = problem.in_fold(self.folds.left_out[fold])
         groups = None if self.groups is None else np.asarray(self.groups)
-        return Training(self.problem, rows, self.seed, self.cv, groups)
+        return Training(problem, rows, self.seed, self.cv, groups)
 
     @contextmanager
     def learning(self, fold: int) -> Iterator[Training]:
@@ -140,12 +141,13 @@ def fit_models(peer: Peer, ground: CommonGround) -> tuple[Floats, MethodSize]:
             energy = 0.5 * float(training.weight @ (training.y - _predicted(model, training.X)) ** 2)
             if fold < len(folds):
                 rows = folds.rows[fold]
-                new = np.asarray(problem.X[rows], dtype=np.float64)
+                new = np.asarray(training.problem.X[rows], dtype=np.float64)
                 residuals[folds.places[fold]] = problem.y[rows] - _predicted(model, new)
                 training_errors.append(energy / training.rows.size)
     used = () if model.columns is None else tuple(model.columns.tolist())
     per_row = float(np.mean(training_errors))
-    return residuals, MethodSize(None, energy_per_row=per_row, energy=energy, seconds=seconds, columns=used)
+    row = MethodSize(None, energy_per_row=per_row, energy=energy, seconds=seconds, columns=used, detail=model.detail)
+    return residuals, row
 
 
 def _predicted(model: Model, X: Floats) -> Floats:

@@ -25,6 +25,7 @@ class Model:
 
     predict: Callable[[Floats], Floats]  # rows of the whole table (h, N) to predictions (h,)
     columns: NDArray[np.int64] | None = None  # (c,), the columns it uses, where it does not use all of them
+    detail: str = ""  # what it chose besides, in words, such as a number of components
 
 
 @dataclass(frozen=True)

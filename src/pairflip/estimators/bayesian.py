@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.estimators.shared import SubsetModel
 from pairflip.inputs import refuse_date_target
@@ -23,8 +22,8 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
 
     Parameters
     ----------
-    g : float, "unit" or "bric"
-        Of Zellner's g-prior on the coefficients; "unit" is the number of rows.
+    g : float, "unit", "bric" or "hyper"
+        Of Zellner's g-prior on the coefficients; "unit" is the number of rows, "hyper" leaves g to the data.
     prior : "beta-binomial", "uniform", float or (a, b)
         Of the models, see `posterior`.
     sizes : iterable of int or None
@@ -37,6 +36,9 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         Whether there is a constant in every model.
     always : names or indices of columns
         Columns that are in every model.
+    preprocess : scikit-learn transformer or None
+        Makes the candidates from X, which may then have missing values; fitted on X alone. `always`, rules, ``coef_``
+        and ``support_`` refer to the columns that it makes; `predict` applies it.
     random_state : int, RandomState or None
         Seed of the walks.
     n_jobs : int or None
@@ -55,6 +57,8 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         `get_support` and `transform` use it.
     posterior_ : Posterior
         All that is known of the models.
+    preprocess_ : transformer or None
+        `preprocess`, fitted on all rows.
     n_features_in_, feature_names_in_
     """
 
@@ -62,7 +66,7 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
 
     def __init__(
         self,
-        g: float | Literal["unit", "bric"] = "unit",
+        g: float | Literal["unit", "bric", "hyper"] = "unit",
         *,
         prior: str | float | tuple[float, float] = "beta-binomial",
         sizes: Iterable[int] | None = None,
@@ -71,6 +75,7 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         chains: int = 4,
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
+        preprocess: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -82,6 +87,7 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         self.chains = chains
         self.fit_intercept = fit_intercept
         self.always = always
+        self.preprocess = preprocess
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -123,6 +129,5 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         return_std : bool
             Whether to give the standard deviation of a new observation, too.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._new_rows(X)
         return self.posterior_.predict(X, return_std)

@@ -10,17 +10,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine
 from pairflip.estimators.shared import SizeChooser, SubsetModel
 from pairflip.inputs import as_weights
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE
+from pairflip.losses.likelihood import CERTAIN
 from pairflip.problem import SubsetProblem
 
 
@@ -61,8 +61,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         Of two classes (n_samples,), the logarithm of the odds of ``classes_[1]``; of more (n_samples, n_classes), the
         logarithms of the probabilities up to a constant of each row.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._new_rows(X)
         self._warn_outside(X, stacklevel=3)
         predictors = X[:, self.support_] @ self.coef_[:, self.support_].T + self.intercept_
         return np.asarray(predictors[:, 0] if len(self.coef_) == 1 else predictors)
@@ -104,6 +103,9 @@ class SubsetClassifier(_SubsetClassifier):
         Penalty on the squares of standardized coefficients, for each row: small, above 0.
     class_weight : dict, "balanced" or None
         Weights of the rows of each class; "balanced": all classes weigh the same.
+    preprocess : scikit-learn transformer or None
+        Makes the candidates from X, which may then have missing values; fitted on X alone. `always`, rules, ``coef_``
+        and ``support_`` refer to the columns that it makes; `predict` applies it.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, for any number of threads.
     n_jobs : int or None
@@ -124,6 +126,8 @@ class SubsetClassifier(_SubsetClassifier):
         Half the deviance on the training rows (weighted), and the penalty.
     trace_ : Trace or None
         What the search did; None if there was nothing to choose.
+    preprocess_ : transformer or None
+        `preprocess`, fitted on all rows.
     n_features_in_, feature_names_in_
     """
 
@@ -136,6 +140,7 @@ class SubsetClassifier(_SubsetClassifier):
         always: Iterable[str | int] = (),
         ridge: float = RIDGE,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        preprocess: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -146,6 +151,7 @@ class SubsetClassifier(_SubsetClassifier):
         self.always = always
         self.ridge = ridge
         self.class_weight = class_weight
+        self.preprocess = preprocess
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -186,12 +192,15 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
     cv : int, str, splitter, iterable of splits or None
         As in `SubsetRegressorCV`; None means ``"5x10"``.
-    choose : {"auto", "best", "one_se"}
+    choose : {"auto", "best", "one_se", "bic", "ebic"}
         As in `SubsetRegressorCV`: by default the size that `print(model.curve_)` recommends.
     effort : {"quick", "normal", "thorough"}
         How long folds and final fits are searched.
     stability : int
         Pairs of random half-samples in which columns are selected again (0: none).
+    predict_with : {"subset", "average"}
+        ``"average"``: `predict` gives the mean over the models of half-samples (``curve_.average``), better
+        where many columns matter a little; ``coef_`` and ``support_`` are those of the chosen columns all the same.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
@@ -201,6 +210,10 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         together with the size. A number above 0: that penalty, in a third of the time.
     class_weight : dict, "balanced" or None
         Weights of the rows of each class, in training and in held-out errors.
+    preprocess : scikit-learn transformer or None
+        Makes the candidates from X, which may then have missing values; fitted on the training rows of every fold, for
+        the final fit on all rows, and never on y. `always`, rules, ``coef_`` and ``support_`` refer to the columns that
+        it makes; `predict` applies it.
     random_state : int, RandomState or None
         Seed of folds and searches; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
@@ -231,6 +244,8 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         Errors of all sizes; ``curve_.classes`` has misclassification and, of two classes, AUC.
     cv_results_ : dict of arrays, one entry per size
         As in `SubsetRegressorCV`; ``mean_test_score`` is minus the mean deviance of held-out rows.
+    preprocess_ : transformer or None
+        `preprocess`, fitted on all rows.
     n_features_in_, feature_names_in_
     """
 
@@ -239,13 +254,15 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         sizes: Iterable[int] | None = None,
         *,
         cv: Any = None,
-        choose: Literal["auto", "best", "one_se"] = "auto",
+        choose: Literal["auto", "best", "one_se", "bic", "ebic"] = "auto",
         effort: Literal["quick", "normal", "thorough"] = "normal",
         stability: int = 0,
+        predict_with: Literal["subset", "average"] = "subset",
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float | Literal["auto"] | Iterable[float] = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        preprocess: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -257,10 +274,12 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         self.choose = choose
         self.effort = effort
         self.stability = stability
+        self.predict_with = predict_with
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
         self.class_weight = class_weight
+        self.preprocess = preprocess
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -290,3 +309,14 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         labels = self._groups(groups)
         problem = self._problem(X, y, sample_weight, least_rows=4)
         return self._select(problem, labels)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Linear predictors of new rows (n_samples, n_features); of the average, logarithms of its odds.
+
+        Of more than two classes (n_samples, n_classes), logarithms of its probabilities.
+        """
+        if self.predict_with == "subset":
+            return super().decision_function(X)
+        X = self._new_rows(X, raw=True)
+        probability = np.clip(self.curve_.predict(X, predict_with="average"), CERTAIN, 1.0 - CERTAIN)
+        return np.asarray(np.log(probability) if probability.ndim == 2 else logit(probability))

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from pairflip.engines import Engine
 from pairflip.estimators.shared import SizeChooser, SubsetModel
@@ -59,8 +59,7 @@ class LinearSubset(RegressorMixin, SubsetModel):
 
     def predict(self, X: Any) -> Floats:
         r"""Predict the target of new rows, :math:`\hat y = X x + z`, for X of shape (n_samples, n_features)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._new_rows(X)
         self._warn_outside(X, stacklevel=3)
         return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
 
@@ -111,6 +110,9 @@ class SubsetRegressor(LinearSubset):
         Products only together with their factors.
     positive : True, signs of all columns, dict of signs by column, or None
         Signs that coefficients must have.
+    preprocess : scikit-learn transformer or None
+        Makes the candidates from X, which may then have missing values; fitted on X alone. `always`, rules, ``coef_``
+        and ``support_`` refer to the columns that it makes; `predict` applies it.
     random_state : int, RandomState or None
         Seed; an int gives the same result every time, for any number of threads.
     n_jobs : int or None
@@ -133,6 +135,8 @@ class SubsetRegressor(LinearSubset):
         What the annealing did; None if there was nothing to choose.
     proof_ : Proof or None
         That no other k columns fit better; None where proving that would have taken too long.
+    preprocess_ : transformer or None
+        `preprocess`, fitted on all rows.
     n_features_in_, feature_names_in_
     """
 
@@ -153,6 +157,7 @@ class SubsetRegressor(LinearSubset):
         min_distance: float | None = None,
         hierarchy: Any = None,
         positive: Any = None,
+        preprocess: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -171,6 +176,7 @@ class SubsetRegressor(LinearSubset):
         self.min_distance = min_distance
         self.hierarchy = hierarchy
         self.positive = positive
+        self.preprocess = preprocess
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -215,9 +221,10 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         None means ``"5x10"``: ten folds, five times with other random folds (with groups, groups stay together).
         ``"loo"`` leaves one row (or group) out, as in the paper; ``"blocks:5"`` leaves out blocks of neighbouring rows,
         for tables in the order of time.
-    choose : {"auto", "best", "one_se"}
+    choose : {"auto", "best", "one_se", "bic", "ebic"}
         ``"auto"``: the size that `print(model.curve_)` recommends, which is 0 (the mean) when nothing predicts clearly
-        better than that. Or the size with the lowest error, or the smallest one within one standard error of it.
+        better than that. Or the size with the lowest error, the smallest one within one standard error of it, or the
+        one with the lowest BIC or EBIC of the fits on all rows, each whether columns predict or not.
     effort : {"quick", "normal", "thorough"}
         How long folds and final fits are searched.
     method : {"auto", "descend", "anneal"} or None
@@ -233,6 +240,9 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
     stability : int
         Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
         stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
+    predict_with : {"subset", "average"}
+        ``"average"``: `predict` gives the mean over the models of half-samples (``curve_.average``), better
+        where many columns matter a little; ``coef_`` and ``support_`` are those of the chosen columns all the same.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns (inside every fold).
     always : names or indices of columns
@@ -251,6 +261,10 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         Products only together with their factors.
     positive : True, signs of all columns, dict of signs by column, or None
         Signs that coefficients must have.
+    preprocess : scikit-learn transformer or None
+        Makes the candidates from X, which may then have missing values; fitted on the training rows of every fold, for
+        the final fit on all rows, and never on y. `always`, rules, ``coef_`` and ``support_`` refer to the columns that
+        it makes; `predict` applies it.
     random_state : int, RandomState or None
         Seed of folds and searches; an int gives the same result every time, for any number of workers.
     n_jobs : int or None
@@ -295,6 +309,8 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
             1 for the best score; equal scores have the same rank.
 
         The other entries are those of ``curve_.to_dict()``, such as ``unchanged`` and ``agreement``.
+    preprocess_ : transformer or None
+        `preprocess`, fitted on all rows.
     n_features_in_, feature_names_in_
     """
 
@@ -303,7 +319,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         sizes: Iterable[int] | None = None,
         *,
         cv: Any = None,
-        choose: Literal["auto", "best", "one_se"] = "auto",
+        choose: Literal["auto", "best", "one_se", "bic", "ebic"] = "auto",
         schedule: Schedule | Literal["auto", "paper"] = "auto",
         chains: int | None = None,
         effort: Literal["quick", "normal", "thorough"] = "normal",
@@ -311,6 +327,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         polish: bool = True,
         prove: bool = True,
         stability: int = 0,
+        predict_with: Literal["subset", "average"] = "subset",
         fit_intercept: bool = True,
         always: Iterable[str | int] = (),
         ridge: float | Literal["auto"] | Iterable[float] = 0.0,
@@ -319,6 +336,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         min_distance: float | None = None,
         hierarchy: Any = None,
         positive: Any = None,
+        preprocess: Any = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
@@ -335,6 +353,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         self.polish = polish
         self.prove = prove
         self.stability = stability
+        self.predict_with = predict_with
         self.fit_intercept = fit_intercept
         self.always = always
         self.ridge = ridge
@@ -343,6 +362,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         self.min_distance = min_distance
         self.hierarchy = hierarchy
         self.positive = positive
+        self.preprocess = preprocess
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.engine = engine
@@ -379,13 +399,20 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         self.proof_ = None if proved is None else proved[self.curve_.at(self.n_nonzero_coefs_)]
         return self
 
+    def predict(self, X: Any) -> Floats:
+        """Predict the target of new rows (n_samples, n_features): by the chosen columns, or by the average."""
+        if self.predict_with == "subset":
+            return super().predict(X)
+        X = self._new_rows(X, raw=True)
+        return self.curve_.predict(X, predict_with="average")
+
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Lower and upper bounds (n_samples, 2) around the predictions of new rows, from the folds' own fits.
 
         X has the shape (n_samples, n_features). `coverage` is the fraction of new rows that the intervals are to cover;
         docs/predicting.md says what holds, and how often it was true. With several targets (n_samples, 2, n_targets).
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        predicted = self.curve_.predict(X, self.n_nonzero_coefs_, interval=coverage)
+        X = self._new_rows(X, raw=True)
+        size = self.n_nonzero_coefs_ if self.predict_with == "subset" else None
+        predicted = self.curve_.predict(X, size, interval=coverage, predict_with=self.predict_with)
         return np.stack([predicted.lower, predicted.upper], axis=1)

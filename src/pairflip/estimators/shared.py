@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pairflip.engines import Engine, RankTooSmall
 from pairflip.inputs import as_table, refuse_dates
 from pairflip.least_squares import Floats
+from pairflip.preparation import Preparation
 from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import best_subset
 from pairflip.search.trace import Trace
@@ -39,10 +40,16 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     n_jobs: int | None
     engine: str | Engine
     effort: Any
+    preprocess: Any = None
+    preprocess_: Any
+    _preparation: Preparation | None = None
 
     def _checked(self, X: Any, y: Any, least_rows: int, **how: Any) -> tuple[Any, Any]:
         """X as numbers, and y; what scikit-learn says about text is said with the name of the column."""
         refuse_dates(X)
+        if self.preprocess is not None:  # the transformer says which values it takes
+            y = validate_data(self, y=y, **how)
+            return self._raw_rows(X, ensure_min_samples=least_rows), y
         try:
             checked: tuple[Any, Any] = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=least_rows, **how)
         except ValueError as error:
@@ -53,15 +60,31 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _as_problem(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> SubsetProblem:
         """The problem of checked X and y, with what all estimators know of it."""
-        return SubsetProblem(
+        problem = SubsetProblem(
             X,
             y,
-            names=getattr(self, "feature_names_in_", None),
+            names=getattr(self, "feature_names_in_", None) if self.preprocess is None else None,
             center="fold" if self.fit_intercept else None,
             always=self.always,
             sample_weight=sample_weight,
+            preprocess=self.preprocess,
             **options,
         )
+        self._preparation, self.preprocess_ = problem.preparation, problem.preprocess
+        return problem
+
+    def _raw_rows(self, X: Any, **how: Any) -> Any:
+        """Rows before they are preprocessed: a frame as it is, otherwise an array, of any values."""
+        frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+        return validate_data(self, X, skip_check_array=frame, dtype=None, ensure_all_finite=False, **how)
+
+    def _new_rows(self, X: Any, raw: bool = False) -> Any:
+        """New rows, checked, as columns of the model (m, n); if `raw`, before they are preprocessed."""
+        check_is_fitted(self)
+        if self._preparation is None:
+            return validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._raw_rows(X, reset=False)
+        return X if raw else as_table(self._preparation.transform(X), self._preparation.names, least_rows=1)[0]
 
     def _search(self, problem: SubsetProblem, k: Any, **options: Any) -> Self:
         """Find the best k columns and keep them; with all columns there is nothing to choose."""
@@ -101,9 +124,25 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask = np.zeros(self.n_features_in_ if self._preparation is None else len(self._preparation.names), dtype=bool)
         mask[self.support_] = True
         return mask
+
+    def transform(self, X: Any) -> Any:
+        """The chosen and the forced columns of X, after preprocessing if there is any."""
+        return super().transform(X) if self._preparation is None else self._transform(self._new_rows(X))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Rows with zeros in the place of columns that were not chosen; preprocessing cannot be undone."""
+        if self._preparation is not None:
+            raise ValueError("preprocess was applied before columns were chosen, which inverse_transform cannot undo.")
+        return super().inverse_transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the chosen and the forced columns."""
+        if self._preparation is None:
+            return np.asarray(super().get_feature_names_out(input_features))
+        return np.array(self._preparation.names, dtype=object)[self._get_support_mask()]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -131,8 +170,9 @@ class SizeChooser(SubsetModel):
 
     sizes: Iterable[int] | None
     cv: Any
-    choose: str
+    choose: Literal["auto", "best", "one_se", "bic", "ebic"]
     stability: int
+    predict_with: Literal["subset", "average"]
     journal: Any
     verbose: int | None
     __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
@@ -151,7 +191,9 @@ class SizeChooser(SubsetModel):
             seed=self._seed(),
             effort=self.effort,
             stability=self.stability,
+            predict_with=self.predict_with,
             ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
+            choose=self.choose,
             **settings,
         )
         self.curve_ = curve = select_size(
@@ -168,7 +210,7 @@ class SizeChooser(SubsetModel):
         self.ridge_ = curve.ridge
         for text in copy_words(curve.facts):
             warnings.warn(text, UserWarning, stacklevel=3)
-        if self.n_nonzero_coefs_ == 0:
+        if self.n_nonzero_coefs_ == 0 and self.predict_with == "subset":
             beside = "" if problem.always.size == 0 else " beside the forced ones"
             warnings.warn(
                 f"no column was kept{beside}: none predicts clearly better than the {baseline(curve)}, so that is what "
@@ -193,6 +235,8 @@ CHOICES: dict[str, Callable[[SizeCurve], int]] = {
     "auto": recommended_size,
     "best": lambda curve: curve.best_size,
     "one_se": lambda curve: curve.one_se_size,
+    "bic": lambda curve: int(curve.sizes[np.argmin(curve.bic)]),
+    "ebic": lambda curve: int(curve.sizes[np.argmin(curve.ebic)]),
 }
 
 

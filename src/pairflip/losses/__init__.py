@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
+from pairflip.losses.base import Fit, HeldOutJudge, Link, Loss, Words
 from pairflip.losses.cox import CoxLoss
 from pairflip.losses.likelihood import RIDGE, Likelihood
 from pairflip.losses.logistic import LogisticLoss
@@ -23,6 +23,7 @@ __all__ = [
     "SEVERAL",
     "Fit",
     "HeldOutJudge",
+    "Link",
     "Loss",
     "SquaredError",
     "Words",
@@ -38,7 +39,7 @@ _OWN: dict[str, Loss] = {}  # losses of the user's own by name, as results know 
 _OPTIONAL = (
     "words", "takes_offset", "read_target", "predictors", "rows", "level", "derivatives", "system", "ranking", "mean",
     "observed", "baseline", "expected", "row_errors", "lacking", "remark", "exchangeable", "strata", "separates",
-    "told_by_the_mean",
+    "told_by_the_mean", "link", "row_gradients",
 )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ class OwnLoss(Likelihood):
 
     def __init__(self, given: Any) -> None:
         self.name = str(given.name)
+        self.link = None if hasattr(given, "mean") else Loss.link
         for each in _OPTIONAL:
             if hasattr(given, each):
                 setattr(self, each, getattr(given, each))

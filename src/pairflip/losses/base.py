@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_target
 from pairflip.least_squares import Floats
+from pairflip.losses.influence import Influence
 from pairflip.moments import Form
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ class Words:
     """Names of the errors of held-out rows."""
 
     error: str  # head of a column of tables
-    cv_error: str  # what is minimized
     share: str = "R2"  # head of the next column
     long_error: str = "Root mean square error"
     explained: str = "variance"  # of which a fraction is explained
@@ -85,10 +85,26 @@ class Words:
     meaning: str = "RMSE in the unit of the target; R2, one minus the squared error over that of the mean"
 
 
+@dataclass(frozen=True)
+class Link:
+    """How a prediction follows from the linear predictor eta, for those who publish a model or run it elsewhere."""
+
+    formula: str = "eta"  # as Python and SymPy read it
+    latex: str = r"\eta"
+    operator: str = ""  # of ONNX
+    predicted: str = "{}"  # in words, of a target or a class
+    limits: tuple[float, float] | None = None  # linear predictors beyond are as good as these
+    shared: bool = False  # whether the predictions of a row are divided by their sum
+
+
 class HeldOutJudge:
     """Errors of held-out rows under supports fitted without them; a subclass has `judged`, `fits` and `row_errors`."""
 
     yy: Floats  # (F,): twice the energies without chosen columns
+    observed: Floats  # (P q,): what predictions are compared with
+    means: Floats  # (F, q) of several targets on the training rows
+    scales: Floats  # (F, q) of several targets: their standard deviations there, 1 if they are not scaled
+    _problem: SubsetProblem
     _folds: Folds
 
     def judged(self, supports: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -103,8 +119,19 @@ class HeldOutJudge:
         """Observed minus predicted (P,) by the constant, or by the forced columns alone."""
         return np.asarray(self.judged(np.empty((len(self._folds), 1, 0), dtype=np.int64))[0][0])
 
+    def predicted(self, residuals: Floats) -> Floats:
+        """Predictions (C, P, q) of the held-out rows in the units of the targets, from what `judged` gives."""
+        problem, row = self._problem, self._folds.row
+        observed = problem.loss.observed(problem.y[row]).reshape(row.size, -1)
+        scales = self.scales[self._folds.fold] if problem.target_names else 1.0
+        return np.asarray(observed - residuals.reshape(len(residuals), *observed.shape) * scales)
+
     def fits(self, supports: NDArray[np.int64]) -> FoldCoefficients:
         """What the folds predict with: coefficients of columns (F, n), each on the training rows of its fold."""
+        raise NotImplementedError
+
+    def predictors(self, supports: NDArray[np.int64]) -> Floats:
+        """Linear predictors (P,) of the held-out rows by columns (F, n), where predictions are not the whole answer."""
         raise NotImplementedError
 
     def row_errors(self, residuals: Floats) -> Floats:
@@ -117,9 +144,11 @@ class Loss:
 
     name: str  # as in ``SubsetProblem(..., loss=name)``
     words: Words  # what its errors are called
+    link: Link | None = Link()  # what `mean` does, in formulas; None where that is not known
     quadratic = False  # whether its form is the whole truth; otherwise engines descend in the form's `energy`
     squared = False  # whether errors are squared errors of numbers (RMSE, R2), of one target or of several
     takes_offset = False
+    robust = "HC3"  # what its robust standard errors are called
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """The target as numbers (M,) or (M, c), and the labels of its classes if it has classes."""
@@ -170,10 +199,17 @@ class Loss:
         """Coefficients and exact energy of one sorted support."""
         raise NotImplementedError
 
-    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
-        """Of the constant, the forced and the chosen coefficients."""
+    def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
+        """What rows contribute to the constant, the forced and the chosen coefficients: their standard errors."""
+        raise NotImplementedError
+
+    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+        """The judge of held-out rows where the table is the same for all folds."""
         raise NotImplementedError
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """The judge of held-out rows."""
-        raise NotImplementedError
+        """The judge of held-out rows; where every fold has a table of its own, it asks the judges of these."""
+        from pairflip.losses.held_out import JudgeInFolds
+
+        in_folds = problem.in_fold(folds.left_out[0]) is not problem
+        return JudgeInFolds(problem, folds) if in_folds else self.judge(problem, folds)

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_survival
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Fit, Words
+from pairflip.losses.base import Fit, Link, Words
+from pairflip.losses.influence import Influence
 from pairflip.losses.likelihood import CERTAIN, Likelihood
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ class CoxLoss(Likelihood):
     """Right-censored survival times; y is (time, event)."""
 
     name = "cox"
+    robust = "Lin and Wei"
     words = Words(
         error="deviance",
-        cv_error="minus the mean log partial likelihood of held-out rows",
         share="C",
         ranking="concordance",
         long_error="Mean deviance",
@@ -84,6 +85,7 @@ class CoxLoss(Likelihood):
         meaning="deviance, minus twice the mean log partial likelihood; C, the concordance: the probability that of "
         "two rows the one with the higher risk has the event first (chance gives 0.5)",
     )
+    link = Link("exp(eta)", r"e^{\eta}", "Exp", "risk relative to the mean row", (-_LARGEST, _LARGEST))
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Times and events (M, 2)."""
@@ -188,11 +190,27 @@ class CoxLoss(Likelihood):
         factor = np.exp(fit.intercept - centred.intercept)
         return centred, hazard._replace(total=hazard.total * factor, left=hazard.left / factor)
 
-    def standard_errors(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Floats:
-        """Of the forced and the chosen coefficients; the constant has none."""
-        errors = super().standard_errors(problem, support)
-        errors[0] = np.nan
-        return errors
+    def row_gradients(self, rows: Survival, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """What m rows add to the gradient by columns D (p, m): score residuals, also through those they outlive.
+
+        Robust errors from these are those of Lin & Wei (JASA 84, 1989). There is no hat matrix of single rows.
+        """
+        share, at_risk, _ = (each[0] for each in _risk(rows, _bounded(eta[None, rows.order, 0])))
+        own, event = D[:, rows.order], rows.event > 0
+        means = np.cumsum(own * share, axis=1)[:, rows.last] / at_risk
+        hazard, drift = np.zeros(rows.times.size + 1), np.zeros((len(D), rows.times.size + 1))
+        hazard[:-1] = np.cumsum((rows.d / at_risk)[::-1])[::-1]
+        drift[:, :-1] = np.cumsum((means * rows.d / at_risk)[:, ::-1], axis=1)[:, ::-1]
+        gradients = -share * (own * hazard[rows.before] - drift[:, rows.before])
+        at = np.searchsorted(-rows.times, -rows.time[event])
+        gradients[:, event] += rows.w[event] * (own[:, event] - means[:, at])
+        return gradients[:, rows.rank], np.ones(len(eta)), np.zeros(len(eta))
+
+    def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
+        """What rows contribute to the forced and the chosen coefficients; the constant has no error."""
+        influence = super().influence(problem, fit)
+        influence.ordinary[0] = np.nan
+        return influence
 
     def lacking(self, problem: SubsetProblem, kept: NDArray[np.int64]) -> str | None:
         """Whether there is no event, or nobody who outlived one, in words; None where there is enough."""

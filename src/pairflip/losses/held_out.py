@@ -2,7 +2,8 @@ r"""Held-out errors, training energies and coefficients of supports in folds.
 
 For squared error (`HeldOutErrors`), every (fold, support) is fitted on the training rows of the fold by subtraction
 (`held_out_kernel`); where the held-out rows hold most of a column, or columns are dependent without them, the support
-is fitted again on the remaining rows. Other energies are always fitted on the remaining rows (`FoldByFold`).
+is fitted again on the remaining rows. Other energies are always fitted on the remaining rows (`FoldByFold`). Where
+preprocessing is fitted in every fold, the judge of each fold's table is asked (`JudgeInFolds`).
 Errors are in units of the targets' standard deviations on the training rows where targets are scaled. Predictions of
 one row stand together, target by target; nothing knows of the held-out rows before they are predicted.
 """
@@ -279,6 +280,7 @@ class FoldByFold(HeldOutJudge):
         everything = np.arange(problem.n_rows)
         self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
         self._known: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
+        self.observed = loss.observed(problem.y[folds.row]).ravel()
 
     @cached_property
     def yy(self) -> Floats:  # type: ignore[override]
@@ -292,13 +294,19 @@ class FoldByFold(HeldOutJudge):
             self._known[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
         return self._known[key]
 
+    def _eta(self, fold: int, columns: Ints) -> Floats:
+        """Linear predictors of the held-out rows of a fold, without offsets."""
+        problem, rows = self._problem, self._folds.rows[fold]
+        fit, _ = self._fit(fold, columns)
+        eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
+        return np.asarray(eta + problem.X[np.ix_(rows, columns)] @ fit.coef)
+
     def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
         support = problem.columns_of(support)
         fit, baseline = self._fit(fold, support)
-        eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
-        eta = eta + problem.X[np.ix_(rows, support)] @ fit.coef
+        eta = self._eta(fold, support)
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
         y = problem.y[rows]
@@ -328,10 +336,68 @@ class FoldByFold(HeldOutJudge):
             np.stack([np.asarray(fit.intercept, dtype=float) for fit in found]),
         )  # fmt: skip
 
+    def predictors(self, supports: Ints) -> Floats:
+        """Linear predictors (P,) of the held-out rows by columns (F, n); -1 stands for none."""
+        return np.concatenate([self._eta(f, each[each != ABSENT]) for f, each in enumerate(supports)])
+
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""
-        observed = self._loss.observed(self._problem.y[self._folds.row]).ravel()
-        return np.asarray(self._loss.row_errors(observed, observed - residuals))
+        return np.asarray(self._loss.row_errors(self.observed, self.observed - residuals))
+
+
+class JudgeInFolds(HeldOutJudge):
+    """Errors of held-out rows where every fold has a table of its own (`SubsetProblem.in_fold`), for any loss.
+
+    What a fold chose is fitted and judged on the fold's table. Coefficients (`fits`) are those of the same training
+    rows on the table that all rows led to, since that is how new rows will be preprocessed.
+    """
+
+    def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        self._problem, self._folds = problem, folds
+        self._whole = problem.loss.judge(problem, folds)
+        judges = [self._of(fold) for fold in range(len(folds))] if problem.target_names else []
+        if judges:
+            self.means, self.scales = (np.concatenate([getattr(j, n) for j in judges]) for n in ("means", "scales"))
+
+    def _of(self, fold: int) -> Any:
+        """The judge of one fold."""
+        part = self._problem.in_fold(self._folds.left_out[fold])
+        return part.loss.judge(part, self._folds.some([fold]))
+
+    @cached_property
+    def yy(self) -> Floats:  # type: ignore[override]
+        """Twice the energies (F,) without chosen columns."""
+        return np.concatenate([self._of(fold).yy for fold in range(len(self._folds))])
+
+    @cached_property
+    def observed(self) -> Floats:  # type: ignore[override]
+        """What predictions are compared with (P q,)."""
+        return np.concatenate([self._of(fold).observed for fold in range(len(self._folds))])
+
+    def judged(self, supports: Ints) -> tuple[Floats, Floats]:
+        """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
+        judged = [self._of(fold).judged(each[None]) for fold, each in enumerate(supports)]
+        return np.hstack([residuals for residuals, _ in judged]), np.vstack([energies for _, energies in judged])
+
+    def energies(self, fold: Ints, supports: Ints) -> Floats:
+        """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
+        result = np.empty(len(supports))
+        for each in np.unique(fold).tolist():
+            some = np.flatnonzero(fold == each)
+            result[some] = self._of(each).energies(np.zeros(some.size, np.int64), supports[some])
+        return result
+
+    def fits(self, supports: Ints) -> FoldCoefficients:
+        """Coefficients of columns (F, n) of the table of all rows, each on the training rows of its fold."""
+        return self._whole.fits(supports)
+
+    def predictors(self, supports: Ints) -> Floats:
+        """Linear predictors (P,) of the held-out rows by columns (F, n), in the tables of their folds."""
+        return np.concatenate([self._of(fold).predictors(each[None]) for fold, each in enumerate(supports)])
+
+    def row_errors(self, residuals: Floats) -> Floats:
+        """What each held-out row adds to twice cv_error."""
+        return self._whole.row_errors(residuals)
 
 
 def mean_and_error(squares: Floats, weights: Floats, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.held_out import FoldByFold
+from pairflip.losses.influence import Influence
 from pairflip.losses.likelihood_form import LikelihoodForm
 from pairflip.moments import Form
 from pairflip.projection import check_range
@@ -50,7 +51,7 @@ class Likelihood(Loss):
     """What all likelihoods share; a subclass has at least `name` and `derivatives`."""
 
     words = Words(
-        error="RMSE", cv_error="half the mean deviance of held-out rows", share="D2", explained="deviance",
+        error="RMSE", share="D2", explained="deviance",
         meaning="RMSE of the predictions; D2, one minus the deviance over that of the mean",
     )  # fmt: skip
 
@@ -116,7 +117,7 @@ class Likelihood(Loss):
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Whether the columns tell the rows apart completely, so that the ridge alone limits their coefficients."""
         form: Any = problem.form
-        if not self.separates(form.y, form.solve(problem.slots(support))[2]):
+        if not self.separates(form.y, form.solve(problem.slots(support))[1]):
             return ""
         return (
             "the columns separate the classes completely, so that only the ridge keeps the coefficients finite: their "
@@ -189,16 +190,26 @@ class Likelihood(Loss):
         """The same on some rows, and the `baseline` there; a column that does not vary there has the coefficient 0."""
         columns = np.concatenate([problem.always, support]).astype(np.int64)
         form = self.form(problem, kept, columns)
-        fit, _, eta = form.solve(np.arange(form.n_columns))
+        fit, eta = form.solve(np.arange(form.n_columns))
         coef = np.zeros((support.size, *fit.coef.shape[1:]))
         coef[form.candidates - problem.always.size] = fit.coef
         return replace(fit, support=support, coef=coef), self.baseline(form.rows, eta)
 
-    def standard_errors(self, problem: SubsetProblem, support: Ints) -> Floats:
-        """Of the constant, the forced and the chosen coefficients, from the inverse of the Hessian."""
-        form: Any = problem.form
-        return np.asarray(form.solve(problem.slots(support))[1])
+    def row_gradients(self, rows: Any, D: Floats, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """What m rows add to the gradient by columns D (p, m) of one fit: L (p, m) times r (m,), and their curvature.
 
-    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+        With these, r are Pearson residuals and the hat matrix is that of the last Newton step.
+        """
+        _, score, curvature = self.derivatives(rows, eta[None])
+        root = np.sqrt(np.maximum(curvature.reshape(-1), CERTAIN * float(curvature.max())))
+        return D * root, score[0, :, 0] / root, root
+
+    def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
+        """What rows contribute to the coefficients; ordinary errors are those of the inverse Hessian."""
+        form: Any = problem.form
+        influence: Influence = form.influence(problem.slots(fit.support))
+        return influence
+
+    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted again on the training rows of its fold."""
         return FoldByFold(self, problem, folds)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.losses.base import Fit, Fits, Quadratic
+from pairflip.losses.influence import Influence
 from pairflip.moments import Form, TrainingForm
 from pairflip.projection import CONSTANT, powers_of_two, project
 from pairflip.rules import Rules, Units, no_rules
@@ -261,44 +262,53 @@ class LikelihoodForm(Form):
             return np.inf
         return float(self.fit_many(at[None], close=FINAL).energies[0])
 
-    def solve(self, support: Ints) -> tuple[Fit, Floats, Floats]:
-        """The fit of candidate positions in the units of the table, its standard errors, and linear predictors (m, q).
+    def solve(self, support: Ints) -> tuple[Fit, Floats]:
+        """The fit of candidate positions in the units of the table, and its linear predictors (m, q)."""
+        fit, chosen, turn = self._in_table(support)
+        _, theta, eta = self._eta(fit)
+        every, a, energy = turn @ theta, self.always.size, float(fit.energies[0])
+        if self.q == 1:
+            return Fit(chosen, every[1 + a :, 0], float(every[0, 0]), every[1 : 1 + a, 0], energy), eta
+        return Fit(chosen, every[1 + a :], every[0], every[1 : 1 + a], energy), eta
 
-        Standard errors are those of the constant, the forced and the chosen columns; nan where there is none.
+    def influence(self, support: Ints) -> Influence:
+        """What rows contribute to the constant, the forced and the chosen coefficients, where q is 1."""
+        fit, _, turn = self._in_table(support)
+        D, _, eta = self._eta(fit)
+        by_row, residual, root = self.loss.row_gradients(self.rows, D, eta)
+        ordinary, along = np.full(len(turn), np.nan), self._determined(D)
+        if len(D):
+            hessian = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D), -1)
+            ridge = np.repeat([0.0, self.penalty_weight], [len(self.forced), len(D) - len(self.forced)])
+            hessian[np.diag_indices(len(hessian))] += ridge + 1e-13 * np.diag(hessian) + 1e-280
+            # H = C C' along what the rows determine, so that B B' is its inverse.
+            B = along @ np.linalg.inv(np.linalg.cholesky(along.T @ hessian @ along)).T
+            ordinary = np.linalg.norm(turn @ B, axis=1)
+            by_row, hat = turn @ (B @ (B.T @ by_row)), (D * root).T @ B
+        else:
+            by_row, hat = np.zeros((len(turn), residual.size)), np.zeros((residual.size, 0))
+        ordinary[0] = ordinary[0] if self.intercept else np.nan
+        return Influence(ordinary, by_row, residual, hat)
+
+    def _in_table(self, support: Ints) -> tuple[Fits, Ints, Floats]:
+        """A fit, its columns of the table (k,), and what makes coefficients in the units of the table of its own.
+
+        Rows of that (1 + a + k, p) give the constant, the forced and the chosen coefficients from theta.
         """
         units = np.asarray(support, dtype=np.int64)
-        fit = self.fit_many(units[None], close=FINAL)
-        D, theta, eta = self._eta(fit)
-        at = self.places(units)
+        fit, at = self.fit_many(units[None], close=FINAL), self.places(units)
         order = np.argsort(self.members[at])  # as in the table
-        f, names = len(self.forced), np.concatenate([self.always, self.members[at[order]]])
-        # The rows of `turn` give the constant, the forced and the chosen coefficients from theta.
-        turn, to_forced = np.zeros((1 + names.size, len(D))), np.zeros((self._forced_columns.shape[0], 0))
+        f, a, names = len(self.forced), self.always.size, np.concatenate([self.always, self.members[at[order]]])
+        turn, to_forced = np.zeros((1 + names.size, f + at.size)), np.zeros((self._forced_columns.shape[0], 0))
         if f:
             to_forced = np.linalg.pinv(self._forced_columns.T) @ self.forced.T
-        a = self.always.size
         turn[1 : 1 + a, :f] = to_forced[int(self.intercept) :]
         turn[1 + a :, f:] = np.eye(at.size)[order]
         turn[1:] /= (self._powers * self._spread)[names][:, None]
         if self.intercept:
             turn[0, :f] = to_forced[0]
             turn[0] -= (self._means * self._powers)[names] @ turn[1:]
-        every, errors = turn @ theta, np.full((len(turn), self.q), np.nan)
-        if len(D):
-            hessian = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D) * self.q, -1)
-            ridge = np.repeat([0.0, self.penalty_weight], [f * self.q, at.size * self.q])
-            hessian[np.diag_indices(len(hessian))] += ridge + 1e-13 * np.diag(hessian) + 1e-280
-            along = np.kron(self._determined(D), np.eye(self.q))
-            inverse = along @ np.linalg.solve(along.T @ hessian @ along, along.T)
-            inverse = inverse.reshape(len(D), self.q, len(D), self.q)
-            errors[:] = np.sqrt(np.maximum(np.einsum("xa,acbc,xb->xc", turn, inverse, turn), 0.0))
-        if not self.intercept:
-            errors[0] = np.nan
-        energy, chosen = float(fit.energies[0]), names[a:]
-        if self.q == 1:
-            coef, always_coef = every[1 + a :, 0], every[1 : 1 + a, 0]
-            return Fit(chosen, coef, float(every[0, 0]), always_coef, energy), errors[:, 0], eta
-        return Fit(chosen, every[1 + a :], every[0], every[1 : 1 + a], energy), errors, eta
+        return fit, names[a:], turn
 
     def _determined(self, D: Floats) -> Floats:
         """Directions (p, r) of coefficients of columns D (p, m), forced ones first, in which the rows determine them.

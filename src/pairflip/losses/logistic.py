@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_labels
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Words
+from pairflip.losses.base import Link, Words
 from pairflip.losses.likelihood import CERTAIN, Likelihood, Rows
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class LogisticLoss(Likelihood):
     name = "logistic"
     words = Words(
         error="wrong",
-        cv_error="the log loss of held-out rows",
         share="AUC",
         ranking="auc",
         long_error="Misclassification",
@@ -30,6 +29,7 @@ class LogisticLoss(Likelihood):
         meaning="wrong, the fraction put into the other class (probability above one half); AUC, the probability that "
         "a row of the event is ranked above one of the other class (chance gives 0.5)",
     )
+    link = Link("1/(1 + exp(-eta))", r"\frac{1}{1 + e^{-\eta}}", "Sigmoid", "probability of {}", (-700.0, 700.0))
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """0 or 1 for each row, and the two labels."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_labels
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Words
+from pairflip.losses.base import Link, Words
 from pairflip.losses.likelihood import CERTAIN, Likelihood
 from pairflip.text import label_text, quoted
 
@@ -29,13 +29,13 @@ class MultinomialLoss(Likelihood):
     name = "multinomial"
     words = Words(
         error="wrong",
-        cv_error="the log loss of held-out rows",
         share="D2",
         long_error="Misclassification",
         explained="deviance",
         meaning="wrong, the fraction whose most probable class is not theirs; D2, one minus the deviance over that of "
         "the class frequencies",
     )
+    link = Link("exp(eta)", r"e^{\eta}", "Softmax", "probability of {}", shared=True)
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Indicators (M, c) of the classes, and the labels."""

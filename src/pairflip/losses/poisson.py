@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_target
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Words
+from pairflip.losses.base import Link, Words
 from pairflip.losses.likelihood import CERTAIN, Likelihood, Rows
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ class PoissonLoss(Likelihood):
     name, takes_offset = "poisson", True
     words = Words(
         error="RMSE",
-        cv_error="half the mean Poisson deviance of held-out rows",
         share="D2",
         explained="deviance",
         meaning="RMSE of the counts; D2, one minus the deviance over that of the mean (with an offset, of the mean "
         "rate)",
     )
+    link = Link("exp(eta)", r"e^{\eta}", "Exp", "expected {}", (-700.0, 300.0))
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Whole numbers from 0 on."""

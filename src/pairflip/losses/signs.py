@@ -221,7 +221,7 @@ class SignedError(SquaredError):
             f"{plural(support.size - idle.size, 'column')} fit{'s' * (support.size - idle.size == 1)} as well"
         )
 
-    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Every support is fitted with its signs on the training rows of its fold."""
         return FoldByFold(self, problem, folds)
 

@@ -20,6 +20,7 @@ from pairflip.inputs import as_target, as_targets
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.bases import UnitForm
+from pairflip.losses.influence import Influence, of_columns, of_units
 from pairflip.losses.wide import WideForm
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
@@ -36,10 +37,9 @@ LARGEST = 1e6
 """More shrinkage than this leaves nothing of the coefficients."""
 SEVERAL = "several"
 """Name of the loss in files and settings where there are several targets."""
-_ONE = Words(error="RMSE", cv_error="half the mean squared error of held-out rows")
+_ONE = Words(error="RMSE")
 _MANY = Words(
     error="RMSE",
-    cv_error="half the mean squared error, over all targets, of held-out rows",
     meaning="RMSE over all targets, each in units of its standard deviation; R2, one minus the squared error over "
     "that of the means",
 )
@@ -181,37 +181,11 @@ class SquaredError(Loss):
             return Fit(support, coef, intercept, always_coef, energy)
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], energy)
 
-    def standard_errors(self, problem: SubsetProblem, support: Rows) -> Floats:
-        r"""Of the constant, the forced and the chosen coefficients, where columns are chosen in groups.
+    def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
+        """What rows contribute to the coefficients, of columns that are chosen one by one or in groups."""
+        return of_columns(problem, fit) if problem.units is None else of_units(problem, fit)
 
-        Coordinates z in the bases have the covariance :math:`s^2 A^{-1} D^T D A^{-1}` with D their columns and A the
-        same with ridge terms; coefficients are linear in them. What is always in the model is fitted to what they
-        leave. (Those of single columns are made by `selection.coefficients`.)
-        """
-        form: Any = problem.form
-        at, unknown = problem.slots(support), np.full(1 + problem.always.size + support.size, np.nan)
-        root, constant = np.sqrt(problem.sample_weight), problem.center is not None
-        forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.X[:, problem.always]]) * root[:, None]
-        norms = np.linalg.norm(forced, axis=0)
-        norms[norms == 0] = 1.0
-        inverse = np.linalg.pinv(forced / norms) / norms[:, None]
-        design = form.columns[form.places(at)].T  # rows of the ridge come last
-        columns, target = design[: problem.n_rows], form.target[: problem.n_rows]
-        A = np.linalg.inv(design.T @ design)
-        z = A @ (columns.T @ target)
-        spread = A @ (columns.T @ columns) @ A
-        room = problem.rows_present - float(np.sum(A * (columns.T @ columns))) - np.linalg.matrix_rank(forced / norms)
-        if room <= 1e-9:
-            return unknown
-        noise = float(np.sum((target - columns @ z) ** 2)) / room
-        to_table = form.to_table(at, problem.scale)[1]
-        chosen = to_table @ spread @ to_table.T
-        beside = inverse @ (root[:, None] * problem.X[:, support])
-        of_forced = np.diag(inverse @ inverse.T) + np.einsum("fi,ij,fj->f", beside, chosen, beside)
-        every = np.sqrt(noise * np.maximum(np.concatenate([of_forced, np.diag(chosen)]), 0.0))
-        return every if constant else np.append(np.nan, every)
-
-    def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
+    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Held-out errors of supports that were chosen elsewhere: rules play no part."""
         from pairflip.losses.held_out import HeldOutErrors
 

@@ -5,7 +5,7 @@ The figures of the page and of the files, in their order; a new one is one more 
 
 from __future__ import annotations
 
-from pairflip.report.figures_by_column import FREQUENCIES, PROBABILITIES, SELECTION_COUNTS
+from pairflip.report.figures_by_column import BANDS, FREQUENCIES, PROBABILITIES, SELECTION_COUNTS
 from pairflip.report.figures_by_size import PATHS, RIDGE_SURFACE, SIZE_CURVE
 from pairflip.report.figures_held_out import CLASSES, PREDICTIONS, SURVIVAL
 from pairflip.report.figures_temperature import ANNEALING
@@ -14,7 +14,7 @@ from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, Pag
 
 __all__ = ["FigureLimits", "FigureTable", "FigureWords", "PageFigure", "register", "write_report"]
 
-for _figure in (SIZE_CURVE, FREQUENCIES, PROBABILITIES, RIDGE_SURFACE, SELECTION_COUNTS, PATHS):
+for _figure in (SIZE_CURVE, BANDS, FREQUENCIES, PROBABILITIES, RIDGE_SURFACE, SELECTION_COUNTS, PATHS):
     register(_figure)
 for _figure in (PREDICTIONS, CLASSES, SURVIVAL, ANNEALING):
     register(_figure)

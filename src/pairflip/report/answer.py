@@ -5,6 +5,7 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,13 +13,17 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.report.cautions import cautions_of
+from pairflip.report.predicted_words import average_words
 from pairflip.report.proof_words import proof_of, proof_pieces
-from pairflip.report.stability_words import null_words, stability_words
+from pairflip.report.stability_words import cluster_word, known, levels, null_words, stability_details, stability_words
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
+    Paragraph,
     Piece,
+    ToldNumber,
     joined,
     members,
+    n_candidates,
     named,
     plain,
     size_text,
@@ -26,33 +31,39 @@ from pairflip.report.vocabulary import (
     unit_labels,
     units_of,
     vocabulary,
+    what_is_counted,
 )
 from pairflip.rules import ALL_POSITIVE
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.curve import Average, SizeCurve
+from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import (
     CHANCE,
     CLEAR,
     baseline,
     difference,
     predicts,
+    rule_of,
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, column_labels, explained, number, percent, plural, r2_text, shorten
+from pairflip.text import clean, column_labels, number, percent, plural, r2_text, shorten, wrapped
 
+DOUBT = "Doubt"
+"""Label of the bullet about what to doubt."""
 _LISTED = 6  # columns of a group that are named one by one
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a reader is told; names stand apart in pieces (text, is a name), so that they are never read as markup."""
+    """What a reader is told: a headline, at most four bullets, and more for those who ask."""
 
     predicts: bool  # whether some columns predict clearly better than the mean (or than the forced columns alone)
     size: int  # the recommended number of columns, 0 if nothing predicts
     other_size: int | None  # a second one that is worth knowing
     headline: tuple[Piece, ...]  # the recommendation in one sentence
-    details: tuple[Piece, ...]  # how well it predicts, and the other size
-    cautions: tuple[str, ...]  # reasons to doubt it, each with what to do
+    bullets: tuple[Paragraph, ...]  # how well it predicts, how stable it is, proved or not, what to doubt
+    more: tuple[Paragraph, ...]
+    cautions: tuple[str, ...]  # reasons to doubt it, each with what to do, explained
 
     @property
     def mood(self) -> Literal["fairly", "not", "nothing"]:
@@ -60,9 +71,24 @@ class Answer:
         return "nothing" if not self.predicts else "not" if self.cautions else "fairly"
 
     @property
+    def details(self) -> str:
+        """All paragraphs but the doubts, as plain text."""
+        return " ".join(plain_paragraph(each) for each in (*self.bullets, *self.more) if each[0] != DOUBT)
+
+    @property
     def text(self) -> str:
         """Headline and details as plain text, names in quotes."""
-        return f"{plain(self.headline)} {plain(self.details)}"
+        return f"{plain(self.headline)} {self.details}"
+
+    def lines(self, width: int, full: bool = False) -> list[str]:
+        """Lines of plain text: the headline and the bullets; `full`: also everything else."""
+        lines = [*wrapped(plain(self.headline), width), ""]
+        for bullet in self.bullets:
+            lines += wrapped(f"- {plain_paragraph(bullet)}", width, "  ")
+        if full:
+            for text in (*map(plain_paragraph, self.more), *self.cautions):
+                lines += ["", *wrapped(text, width)]
+        return lines
 
     def to_json(self, curve: SizeCurve) -> dict[str, Any]:
         """The verdict for machines."""
@@ -87,11 +113,21 @@ class Answer:
             "outer": None if curve.outer is None else _outer_record(curve),
             "sizes_by_repetition": sizes_by_repetition(curve),
             "corrected": None if curve.chosen is None else curve.chosen.to_json(),
+            **({} if curve.average is None else {"average": _average_record(curve.average)}),
             **without,
             "headline": plain(self.headline),
-            "details": plain(self.details),
+            "bullets": [plain_paragraph(each) for each in self.bullets],
+            "details": self.details,
             "cautions": list(self.cautions),
         }
+
+
+def _average_record(average: Average) -> dict[str, Any]:
+    """The average over half-samples for machines."""
+    corrected = None if average.corrected is None else average.corrected.to_json()
+    columns = int(np.unique(average.supports[average.supports >= 0]).size)
+    return {"half_samples": len(average.supports), "size": average.size, "ridge": average.ridge, "columns": columns,
+            "corrected": corrected}  # fmt: skip
 
 
 def _outer_record(curve: SizeCurve) -> dict[str, Any]:
@@ -108,79 +144,173 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     clear, size, other = predicts(curve), size_to_show(curve), None
-    settings, details = curve.settings, list[Piece]()
-    if settings.get("one_per_group"):
-        groups = plural(len(settings["column_groups"]), "group")
-        details.append((f"At most one column is chosen of each of {groups}. ", False))
-    if settings.get("min_distance"):
-        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
-        details.append((f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}). ", False))
-    if settings.get("hierarchy"):
-        details.append(("A product is chosen only together with its factors. ", False))
-    headline, sentences = _recommendation(curve, size) if clear else _nothing(curve, size)
-    details += sentences
-    if curve.outer is not None:
-        details += _outer_words(curve)
+    cautions, words = cautions_of(curve, size, clear), vocabulary(curve)
+    stability = stability_words(curve, size)
+    more: list[tuple[str, list[Piece]]] = [("Rules", _rules(curve))]
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
-        if other is not None:
-            details += _other(curve, size, other)
-        if curve.ridge_surface is not None:
-            details.append((shrinkage_words(curve), False))
-    if settings.get("signs"):
-        details += sign_words(curve, size)
-    details += stability_words(curve, size)
-    if curve.null is not None:
-        details.append((null_words(curve), False))
-    if clear and (proof := proof_of(curve, size)) is not None:
-        details += [(" ", False), *proof_pieces(proof, chosen=curve.supports[curve.at(size)].tolist())]
+        headline = _recommendation(curve, size)
+        bullets = [
+            (
+                "Prediction",
+                _sentences([(words.how_well(size), False), *_outer_words(curve)], [(average_words(curve), False)]),
+            ),
+            ("Stability", _sentences([(_size_words(curve, size, other), False)], stability)),
+            _proof(curve, size),
+        ]
+        more += [("Numbers", [(words.meaning(size), False)]), ("Targets", _target_words(curve, size))]
+        more.append(("Shrinkage", [(shrinkage_words(curve), False)]))
+        more.append(("Half-samples", stability_details(curve, size)))
+    else:
+        headline = [_nothing(curve)]
+        bullets = [("Prediction", [*_best_tried(curve, size), *_outer_words(curve)])]
+        more.append(("Half-samples", _sentences(stability, stability_details(curve, size))))
+    if curve.outer is not None:
+        sizes = ", ".join(str(each) for each in curve.outer.sizes.tolist())
+        told = f"there, size and columns were chosen anew without the rows predicted; sizes chosen: {sizes}."
+        more.append(("Outer folds", [(told, False)]))
+    more.append(("Signs", sign_words(curve, size) if curve.settings.get("signs") else []))
+    more.append(("Shuffled targets", [(null_words(curve), False)]))
+    bullets.append((DOUBT, [(" ".join(each.short for each in cautions), False)]))
     answered = size if clear or 0 not in curve.sizes else 0
-    return Answer(clear, answered, other, tuple(headline), tuple(details), cautions_of(curve, size, clear))
+    texts = tuple(each.text for each in cautions)
+    return Answer(clear, answered, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
 
 
-def _recommendation(curve: SizeCurve, size: int) -> tuple[list[Piece], list[Piece]]:
-    """Headline and first sentences where columns predict: what to keep, and how well that predicts."""
+def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
+    """The numbers of an answer that recommends a size: errors, columns, how many of them are stable."""
+    unit, halves = what_is_counted(curve), known(curve, size)
+    tiles = vocabulary(curve).numbers(size)
+    tiles.append(ToldNumber(f"{unit.capitalize()}s", str(size), f"of {n_candidates(curve):,}"))
+    if halves is not None:
+        told = levels(halves, size)
+        stable = [level for level in told if level.frequency >= THRESHOLD - 1e-9]
+        if any(level.columns.size > 1 for level in stable):
+            unit = cluster_word(halves)
+        how = f"of {len(told)}, in at least {percent(THRESHOLD)} of {2 * halves.pairs} {halves.how}"
+        tiles.append(ToldNumber(f"Stable {unit}s", str(len(stable)), how))
+    return tiles
+
+
+def plain_paragraph(paragraph: Paragraph) -> str:
+    """A paragraph as plain text, names in quotes."""
+    return f"{paragraph[0]}: {plain(paragraph[1])}"
+
+
+def _paragraphs(paragraphs: Iterable[tuple[str, list[Piece]]]) -> tuple[Paragraph, ...]:
+    """Those that say something."""
+    each = ((label, _sentences(pieces)) for label, pieces in paragraphs)
+    return tuple((label, tuple(pieces)) for label, pieces in each if pieces)
+
+
+def _sentences(*parts: list[Piece]) -> list[Piece]:
+    """Sentences one after the other, with one space between them and none before the first."""
+    pieces: list[Piece] = []
+    for part in parts:
+        if part and (first := part[0][0].lstrip()):
+            pieces += [(" ", False)] * bool(pieces) + [(first, part[0][1]), *part[1:]]
+    return pieces
+
+
+def _rules(curve: SizeCurve) -> list[Piece]:
+    """What was asked for about columns that may be chosen together."""
+    settings, texts = curve.settings, []
+    if settings.get("one_per_group"):
+        texts.append(f"At most one column is chosen of each of {plural(len(settings['column_groups']), 'group')}.")
+    if settings.get("min_distance"):
+        by = "by the numbers in their names" if settings.get("distance_by") == "names" else "in places"
+        texts.append(f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}).")
+    if settings.get("hierarchy"):
+        texts.append("A product is chosen only together with its factors.")
+    return [(" ".join(texts), False)]
+
+
+def _recommendation(curve: SizeCurve, size: int) -> list[Piece]:
+    """Headline where columns predict: what to keep."""
     headline: list[Piece] = [(f"Keep {size_text(curve, size)}", False)]
     if curve.always.size:
         those = "those that are" if curve.always.size > 1 else "the one that is"
         headline.append((f" in addition to {those} always in (", False))
         headline += [*named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)), (")", False)]
-    headline += [(": ", False), *_names(curve, size), (".", False)]
-    words = vocabulary(curve)
-    details: list[Piece] = [(words.how_well(size), False)]
-    if curve.targets is not None:
-        units = (
-            " Errors are in units of each target's standard deviation;" if curve.settings.get("scale_targets") else ""
-        )
-        r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
-        details += [(f"{units} R2 on held-out rows: ", False), *r2, (".", False)]
+    return [*headline, (": ", False), *_names(curve, size), (".", False)]
+
+
+def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
+    """How much the size depends on the folds, and the other size that is worth knowing."""
+    texts, words = [], vocabulary(curve)
+    if rule := rule_words(curve):
+        texts.append(rule)
     if sizes := sizes_by_repetition(curve):
-        *others, last = (str(k) for k in sorted(sizes))
-        where, best = "In", f"{', '.join(others)} and {last} {words.unit}s have"
-        if len(set(sizes)) == 1:
-            where, best = "In each of", f"{plural(sizes[0], words.unit)} {'has' if sizes[0] == 1 else 'have'}"
-        details.append((f" {where} {len(sizes)} repetitions of the folds, {best} the lowest error.", False))
-    return headline, details
+        low, high, times = min(sizes), max(sizes), len(sizes)
+        at = (
+            f"{low} to {plural(high, words.unit)} in {times}"
+            if low < high
+            else f"{plural(low, words.unit)} in all {times}"
+        )
+        texts.append(f"lowest error at {at} repetitions of the folds")
+    if other is not None:  # both errors without the correction, which is there for the chosen size only
+        errors = f"({words.compared(other, size)} on held-out rows)"
+        clearly = f"{'is' if other == 1 else 'are'} not clearly worse {errors}"
+        if other == curve.best_size:
+            limit = curve.cv_error[curve.at(other)] + curve.cv_error_se[curve.at(other)]
+            near = ", but not clearly" if curve.cv_error[curve.at(size)] <= limit else ""
+            clearly = f"had the lowest error {errors}{near}"
+        texts.append(f"{plural(other, words.unit)} {clearly}")
+    return "; ".join(texts) + "." * bool(texts)
 
 
-def _nothing(curve: SizeCurve, best: int) -> tuple[list[Piece], list[Piece]]:
-    """Headline and first sentences where no set of columns predicts better than none; `best` is the best size tried."""
+def _proof(curve: SizeCurve, size: int) -> tuple[str, list[Piece]]:
+    """Whether it is proved that no other columns fit all rows better."""
+    if (proof := proof_of(curve, size)) is not None:
+        (first, _), *rest = proof_pieces(proof, chosen=units_of(curve, size))
+        return "Proved", [(first.removeprefix("Proved: "), False), *rest]
+    unit = what_is_counted(curve)
+    others = f"another {unit}" if size == 1 else f"other sets of {plural(size, unit)}"
+    return "Not proved", [(f"{others} may fit better.", False)]
+
+
+def _nothing(curve: SizeCurve) -> Piece:
+    """Headline where no set of columns predicts better than none."""
     words = vocabulary(curve)
     than = "the columns that are always in the model" if curve.always.size else words.mean
-    headline: Piece = (f"No set of columns predicts the {words.predicted} better than {than}.", False)
-    tried = [int(k) for k in curve.sizes if k > 0]
+    return f"No set of columns predicts the {words.predicted} better than {than}.", False
+
+
+def _best_tried(curve: SizeCurve, best: int) -> list[Piece]:
+    """The best size that was tried where nothing predicts."""
+    words, tried = vocabulary(curve), [int(k) for k in curve.sizes if k > 0]
     lower = 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
-    errors = f"{words.short(best)}, against {words.short(0)} with the {baseline(curve)}"
-    if curve.loss.squared:
-        errors = f"the RMSE is {words.error_text(best)}{words.without_columns()}"
-    of = f"Of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
-    details: list[Piece] = [
-        (f"{of}{size_text(curve, best)} did best on rows that were held out (", False),
+    errors = f"{words.compared(best, 0)} with the {baseline(curve)}" if 0 in curve.sizes else words.short(best)
+    of = f"of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
+    return [
+        (f"{of}{size_text(curve, best)} did best on held-out rows (", False),
         *_names(curve, best),
         (f"), but the error is {'hardly' if lower else 'no'} lower: {errors}{_chance(curve, best)}. ", False),
         (f"Do not rely on {'it' if best == 1 else 'them'}.", False),
     ]
-    return [headline], details
+
+
+def _target_words(curve: SizeCurve, size: int) -> list[Piece]:
+    """R2 of each of several targets, and the unit of the errors."""
+    if curve.targets is None:
+        return []
+    units = "errors are in units of each target's standard deviation; " if curve.settings.get("scale_targets") else ""
+    r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
+    if curve.outer is not None and curve.outer.target_r2 is not None:
+        r2 += [("; in outer folds: ", False), *_r2_of_targets(curve.targets.names, curve.outer.target_r2)]
+    return [(f"{units}R2 on held-out rows: ", False), *r2, (".", False)]
+
+
+def rule_words(curve: SizeCurve) -> str:
+    """One sentence of the answer: by which rule the size was chosen; "" for the usual one."""
+    rule = rule_of(curve)
+    if rule in curve.criteria:
+        return (
+            f"the size was chosen by the {rule.upper()} of fits on all rows, and the error is not corrected for this "
+            "choice"
+        )
+    sizes = {"best": "size with the lowest error", "one_se": "smallest within one standard error of the lowest error"}
+    return f"this is the {sizes[rule]}, as was asked for" if rule in sizes else ""
 
 
 def shrinkage_words(curve: SizeCurve) -> str:
@@ -191,15 +321,13 @@ def shrinkage_words(curve: SizeCurve) -> str:
     values = ", ".join(f"{ridge:g}" for ridge in surface.ridges)
     if surface.ridge == 0:
         others = ", ".join(f"{ridge:g}" for ridge in surface.ridges if ridge > 0)
-        return f" Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
-    text = f" Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
+        return f"Shrinking the coefficients (by ridge terms of {others}) did not lower the error."
+    text = f"Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
-        lowest = [float(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
-        if curve.loss.squared:
-            lowest = [float(np.sqrt(2.0 * error)) for error in lowest]
-        plain, shrunken = (number(error, 3) for error in lowest)
-        error = "RMSE" if curve.loss.squared else "cv_error"
-        text += f"; the lowest {error} on held-out rows was {shrunken} with it and {plain} without"
+        words = vocabulary(curve)
+        lowest = [words.shown(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
+        without, shrunken = (number(float(error), 3) for error in lowest)
+        text += f"; the lowest {words.minimized} on held-out rows was {shrunken} with it and {without} without"
     return f"{text}."
 
 
@@ -209,10 +337,10 @@ def sign_words(curve: SizeCurve, size: int) -> list[Piece]:
     at = curve.at(size)
     idle = curve.supports[at][np.asarray(curve.coefs[at]) == 0].tolist()
     if not idle:
-        return [(f" Coefficients were kept {how}.", False)]
+        return [(f"Coefficients were kept {how}.", False)]
     carry, zero = ("carries", "its coefficient is") if len(idle) == 1 else ("carry", "their coefficients are")
     return [
-        (f" Coefficients were kept {how}; ", False),
+        (f"Coefficients were kept {how}; ", False),
         *named(column_labels(curve.names, idle, NAME_LENGTH)),
         (f" {carry} no weight in this fit: {zero} zero at the bound, so a smaller size does the same.", False),
     ]
@@ -227,19 +355,12 @@ def _r2_of_targets(names: list[str], shares: Floats) -> list[Piece]:
 
 
 def _outer_words(curve: SizeCurve) -> list[Piece]:
-    """What the cross validation around the whole selection found."""
-    outer = curve.outer
-    assert outer is not None
-    error = f"half the mean deviance is {number(outer.error, 3)}"
-    if curve.loss.squared:
-        error = f"the RMSE is {number(outer.rmse, 3)} ({explained(outer.r2)})"
-    text = (
-        f" In {outer.sizes.size} outer folds, where size and columns were chosen anew without the rows predicted, "
-        f"{error}; sizes chosen there: {', '.join(str(size) for size in outer.sizes.tolist())}."
-    )
-    if curve.targets is None or outer.target_r2 is None:
-        return [(text, False)]
-    return [(f"{text} R2 there: ", False), *_r2_of_targets(curve.targets.names, outer.target_r2), (".", False)]
+    """The error in the cross validation around the whole selection."""
+    outer, words = curve.outer, vocabulary(curve)
+    if outer is None:
+        return []
+    error = f"{words.minimized} {number(float(words.shown(outer.error)), 3)}, {words.explains} {r2_text(outer.r2)}"
+    return [(f" In {outer.sizes.size} outer folds: {error}.", False)]
 
 
 def _chance(curve: SizeCurve, best: int) -> str:
@@ -255,23 +376,6 @@ def _chance(curve: SizeCurve, best: int) -> str:
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"
-
-
-def _other(curve: SizeCurve, size: int, other: int) -> list[Piece]:
-    """The other size: the one with the lowest error, or the smallest that is not clearly worse."""
-    # Both without the correction, which is there for the chosen size only.
-    words = vocabulary(curve)
-    errors = f"{words.short(other)}, against {words.short(size)} on held-out rows"
-    if curve.loss.squared:
-        errors = f"{words.short(other)} against {words.error_text(size)} on held-out rows"
-    if other > size:
-        return [(f" {size_text(curve, other)} had the lowest error ({errors}), but not clearly.", False)]
-    verb = "is" if other == 1 else "are"
-    return [
-        (f" {plural(other, words.unit)} (", False),
-        *_names(curve, other),
-        (f") {verb} not clearly worse ({errors}).", False),
-    ]
 
 
 def _names(curve: SizeCurve, size: int) -> list[Piece]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from pairflip.report.stability_words import known
-from pairflip.report.vocabulary import vocabulary, what_is_counted
+from pairflip.report.stability_words import cluster_word, known, steadier
+from pairflip.report.vocabulary import n_candidates, vocabulary, what_is_counted
 from pairflip.selection.curve import SizeCurve
-from pairflip.selection.facts import copy_words
+from pairflip.selection.facts import copy_words, imputed_words
 from pairflip.selection.verdict import recommended_size, uncertain
 from pairflip.text import clean, number, numbered, percent, plural, quoted, shorten
 
@@ -17,95 +18,126 @@ _HEAVY = 0.25
 _BY_CHANCE = 0.003
 _ROUNDING = 1e-20  # of the square of the target: errors of columns that fit it exactly
 _SHAKY_NAMES = 0.5
-_CHOOSE = "with --ridge auto (in Python ridge='auto') held-out rows choose a larger ridge"
+_CHOOSE = "let held-out rows choose a larger ridge (--ridge auto, in Python ridge='auto')"
 
 
-def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> tuple[str, ...]:
+class Caution(NamedTuple):
+    """A reason to doubt an answer, with what to do about it, and the explanation."""
+
+    short: str
+    explanation: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return f"{self.short} {self.explanation}".rstrip()
+
+
+def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> list[Caution]:
     """Reasons to doubt an answer that recommends a size, or that nothing predicts (then the best size tried)."""
     cautions, unit = [], what_is_counted(curve)
     if "separated" in curve.facts or "separated_folds" in curve.facts:
         cautions += separated(curve, size if predicts else 0)
     if uncertain(curve, size):
-        more = "Search longer (--effort thorough, in Python effort='thorough')."
+        more = "search longer (--effort thorough, in Python effort='thorough')"
         if curve.settings.get("method", "anneal") == "anneal":
-            more = "Use more chains or a slower schedule."
+            more = "use more chains or a slower schedule"
+        agree = percent(curve.agreement[curve.at(size)])
         cautions.append(
-            f"The search is uncertain at {plural(size, unit)}: only {percent(curve.agreement[curve.at(size)])} of the "
-            "chains reached the best set of their fold, so better columns may have been missed and the error may "
-            f"be too high. {more}"
+            Caution(
+                f"The search is uncertain at {plural(size, unit)} ({agree} of the chains agree): {more}.",
+                f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
+                "missed, and the error may be too high.",
+            )
         )
-    candidates = (len(curve.names) if curve.units is None else np.unique(curve.units.first).size) - curve.always.size
-    if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < candidates:
-        cautions.append(
-            f"The lowest error is at the largest size tried ({curve.best_size}), so more {unit}s may predict better: "
-            "try larger sizes."
-        )
+    if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < n_candidates(curve):
+        largest = f"The lowest error is at the largest size tried ({curve.best_size})"
+        cautions.append(Caution(f"{largest}, so more {unit}s may predict better: try larger sizes."))
     cautions += _about_rows(curve)
     halves = known(curve, size) if predicts else None
     if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
+        again, wider = percent(float(halves.overlap[halves.at(size)])), steadier(curve, halves, size)
+        advice, but = "do not read the names as a finding", ""
+        if wider:
+            advice, but = f"name {cluster_word(halves)}s rather than single {unit}s", f", but {wider}"
         cautions.append(
-            f"Which {unit}s is not certain: {halves.how} selected only "
-            f"{percent(float(halves.overlap[halves.at(size)]))} of these {unit}s again, on average. Do not read the "
-            f"names as a finding; other {unit}s may predict as well."
+            Caution(
+                f"Which {unit}s is not certain: {advice}.",
+                f"On average, {halves.how} selected only {again} of these {unit}s again{but}; others may predict as "
+                "well.",
+            )
         )
-    return tuple(cautions)
+    return cautions
 
 
-def separated(curve: SizeCurve, size: int) -> list[str]:
+def separated(curve: SizeCurve, size: int) -> list[Caution]:
     """The doubt where the fitted columns separate the classes completely, in the whole table or in folds."""
     apart = curve.facts.get("separated", [])
-    if not size and apart and curve.ridge_surface is None:
+    choose = "" if curve.ridge_surface is not None else f": {_CHOOSE}"
+    if not size and apart and choose:
         return [
-            f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely, so that "
-            f"predicted probabilities are too sure and the log loss of held-out rows is high: {_CHOOSE}."
+            Caution(
+                f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely{choose}.",
+                "Predicted probabilities are then too sure, and the log loss of held-out rows is high.",
+            )
         ]
     folds = curve.facts.get("separated_folds", {}).get(str(size), 0)
     if not size or not (size in apart or folds):
         return []
     where = "this table" if size in apart else f"the training rows of {folds} of {plural(curve.n_folds, 'fold')}"
-    more = f"; {_CHOOSE}" if curve.ridge_surface is None else ""
     return [
-        f"The columns separate the classes of {where} completely: only the ridge keeps the coefficients finite, so "
-        f"do not read their sizes or standard errors, and expect some rows of a new table to be wrong{more}."
+        Caution(
+            f"The columns separate the classes of {where} completely{choose}.",
+            "Only the ridge keeps the coefficients finite, so do not read their sizes or standard errors, and expect "
+            "some rows of a new table to be wrong.",
+        )
     ]
 
 
-def _about_rows(curve: SizeCurve) -> list[str]:
+def _about_rows(curve: SizeCurve) -> list[Caution]:
     """Doubts about whether held-out rows stand for new ones."""
     facts, how = curve.facts, str(curve.settings.get("cv", ""))
-    cautions = copy_words(facts)
+    cautions = [Caution(text) for text in copy_words(facts) + imputed_words(facts)]
     in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
     if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
-        why = "the names of the rows are dates"
+        why = "their names are dates"
         if "autocorrelation" in facts:
-            why = f"the target of a row is like that of the row before (autocorrelation {facts['autocorrelation']:.2f})"
+            why = f"the target of a row is like that of the row before, autocorrelation {facts['autocorrelation']:.2f}"
         cautions.append(
-            f"The rows may not be independent: {why}. If they are in the order of time or place, rows held out at "
-            "random have near copies among the others, and all errors here are too low: leave out blocks of "
-            "neighbouring rows instead (--cv blocks:5, in Python cv='blocks:5')."
+            Caution(
+                f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
+                "(--cv blocks:5, in Python cv='blocks:5').",
+                "Rows held out at random then have near copies among the others, and all errors here are too low.",
+            )
         )
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])
         cautions.append(
-            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
-            "target included: a held-out row is then predicted from its own copy, and all errors here are too low. "
-            "Keep one of each, or give copies the same group (--groups)."
+            Caution(
+                f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
+                "so errors are too low: keep one of each, or give copies the same group (--groups).",
+                "Target included: a held-out row is then predicted from its own copy.",
+            )
         )
     if "two_values" in facts:
         low, high = facts["two_values"]
         cautions.append(
-            f"The target has two values only ({number(low)} and {number(high)}) and is treated as a number: errors and "
-            "predictions are those of a number, not of a class (--loss logistic, in Python loss='logistic', is for "
-            "classes)."
+            Caution(
+                f"The target has two values only ({number(low)} and {number(high)}): --loss logistic (in Python "
+                "loss='logistic') is for classes.",
+                "It is treated as a number: errors and predictions are those of a number, not of a class.",
+            )
         )
     if (heavy := heavy_row(curve)) is not None:
         row, share, error, without = heavy
         name, words = facts.get("heavy_row"), vocabulary(curve)
         row_name = numbered("row", row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
         cautions.append(
-            f"One row carries {percent(share)} of the {words.loss} of all held-out rows: {row_name}. Without it the "
-            f"{words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}. Look "
-            "whether its values are right."
+            Caution(
+                f"One row carries {percent(share)} of the {words.loss} of all held-out rows, {row_name}: look whether "
+                "its values are right.",
+                f"Without it the {words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}.",
+            )
         )
     return cautions
 

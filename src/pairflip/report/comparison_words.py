@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,32 @@ from pairflip.text import (
     plus_minus,
     r2_text,
     table_lines,
+    text_width,
+    wrapped,
 )
 
 CLEAR = 2.0
 """A difference of more than so many standard errors is called clear."""
-HEADS = ("Method", "Columns", "RMSE", "R2", "cv_error", "Difference", "Train", "Shared", "CPU s", "Remarks")
-_WIDTH = 110
+HEADS = ("Method", "Columns", "RMSE ± SE", "R2", "Difference", "Train", "Shared", "CPU s", "Remarks")
+
+
+def rmse(cv_error: Any) -> Any:
+    """Root mean square errors of values of cv_error, numbers or arrays."""
+    return np.sqrt(2.0 * np.maximum(cv_error, 0.0))
+
+
+def rmse_se(cv_error: Any, spread: Any, other: Any = None) -> Any:
+    """A standard error of cv_error as one of the RMSE; with `other`, of the difference from a method of that cv_error.
+
+    Half the difference of two squares is that of their roots times the mean of these: a difference keeps its number of
+    standard errors.
+    """
+    middle = (rmse(cv_error) + rmse(cv_error if other is None else other)) / 2.0
+    return spread / np.maximum(middle, 1e-300)
+
+
+def _error_text(method: MethodResult) -> str:
+    return f"RMSE {plus_minus(rmse(method.cv_error), rmse_se(method.cv_error, method.cv_error_se))}"
 
 
 def size_words(method: MethodResult) -> str:
@@ -50,13 +70,13 @@ def sentence(comparison: Comparison) -> str:
         return "No method has a result."
     best = min(finished, key=lambda method: method.cv_error)
     parts = [
-        f"Lowest error on held-out rows: {clean(best.title)} with {size_words(best)}, cv_error "
-        f"{plus_minus(best.cv_error, best.cv_error_se)}; without columns it is {number(comparison.without)}."
+        f"Lowest error on held-out rows: {clean(best.title)} with {size_words(best)}, "
+        f"{_error_text(best)}; without columns it is {number(rmse(comparison.without))}."
     ]
     if comparison.reference:
         ours, name = comparison[comparison.reference], reference_title(comparison)
         if best.name != ours.name:
-            parts.append(f"{name}: {size_words(ours)}, cv_error {plus_minus(ours.cv_error, ours.cv_error_se)}.")
+            parts.append(f"{name}: {size_words(ours)}, {_error_text(ours)}.")
         others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
         better = ", ".join(clean(m.title) for m in others if m.difference < -CLEAR * m.difference_se)
         worse = ", ".join(clean(m.title) for m in others if m.difference > CLEAR * m.difference_se)
@@ -92,24 +112,26 @@ def method_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """One line for each method, at the size it would choose, in the order of `HEADS`."""
     methods = comparison.methods
     shown = [shown_row(method) for method in methods]
-    errors = [comparison.rmse_and_r2(method.cv_error) for method in methods]
-    beside = aligned_plus_minus([m.difference for m in methods], [m.difference_se for m in methods])
+    error, spread = (np.array([getattr(m, of) for m in methods]) for of in ("cv_error", "cv_error_se"))
+    ours = comparison[comparison.reference].cv_error if comparison.reference else np.nan
+    apart = rmse_se(error, np.array([m.difference_se for m in methods]), ours)
+    beside = aligned_plus_minus((rmse(error) - rmse(ours)).tolist(), apart.tolist())
     remarks = [clean(method.note) if method.note else "" for method in methods]
     for at, method in enumerate(methods):
         notes = [row.note for row in method.rows if row.note]
         if notes and not remarks[at]:
             remarks[at] = f"{plural(len(notes), 'size')} without a result: {clean(notes[0])}"
+        remarks[at] = remarks[at] or "; ".join(row.detail for row in method.rows if row.detail)
     columns = (
         [clean(method.title) for method in methods],
         [size_words(m).partition(" column")[0] if m in comparison.finished else NOTHING for m in methods],
-        aligned([error["rmse"] for error in errors]),
-        [r2_text(error["r2"]) for error in errors],
-        aligned_plus_minus([m.cv_error for m in methods], [m.cv_error_se for m in methods]),
+        aligned_plus_minus(rmse(error).tolist(), rmse_se(error, spread).tolist()),
+        [r2_text(comparison.rmse_and_r2(method.cv_error)["r2"]) for method in methods],
         [
             NOTHING if method.name == comparison.reference else f"+{cell}" if method.difference > 0 else cell
             for method, cell in zip(methods, beside, strict=True)
         ],
-        aligned((np.nan if row is None else row.energy_per_row for row in shown), 3),
+        aligned((np.nan if row is None else float(rmse(row.energy_per_row)) for row in shown), 3),
         [_shared(comparison, method, row) for method, row in zip(methods, shown, strict=True)],
         [number(method.seconds, 2) for method in methods],
         remarks,
@@ -129,7 +151,7 @@ def _shared(comparison: Comparison, method: MethodResult, row: MethodSize | None
 def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of a table with a line for each size and a column for each method that has sizes.
 
-    `what` is ``"cv_error"``, ``"energy"`` (over the lowest of all methods at that size) or ``"overlap"``.
+    `what` is ``"cv_error"`` (as RMSE), ``"energy"`` (over the lowest of all methods at that size) or ``"overlap"``.
     """
     methods = [method for method in comparison.finished if method.sized]
     rows = [[method.at(size) for method in methods] for size in comparison.sizes]
@@ -137,6 +159,7 @@ def matrix(comparison: Comparison, what: str) -> tuple[list[str], list[list[str]
     if what == "energy":
         lowest = lowest_energies(comparison)[:, None]
         values = np.where(lowest > 0, values / np.where(lowest > 0, lowest, 1.0), np.nan)
+    values = rmse(values) if what == "cv_error" else values
     text = percent if what == "overlap" else number
     lines = [[str(size), *map(text, line)] for size, line in zip(comparison.sizes, values.tolist(), strict=True)]
     return ["Size", *(clean(method.title) for method in methods)], lines
@@ -158,19 +181,19 @@ def explanation(comparison: Comparison) -> str:
     """What the columns of the table of methods mean."""
     reference = reference_title(comparison)
     return (
-        "Columns: the size with the lowest cv_error (half the mean squared error of held-out rows, ± one standard "
-        "error); methods without sizes: the columns they use. RMSE, R2: of held-out rows. "
-        "Difference: how much higher the error is than that of "
-        f"{reference}, rows compared with themselves. Train: training error per row in the folds. Shared: how many of "
-        f"the columns of {reference}, on all rows, it chose, too. CPU s: the search in all folds and on all rows, all "
-        "sizes, one thread."
+        "Columns: the size with the lowest error; methods without sizes: the columns they use. RMSE (root mean square "
+        "error ± one standard error), R2: of held-out rows. Difference: how much higher the RMSE is than that of "
+        f"{reference}, rows compared with themselves. Train: RMSE of the training rows of the folds. Shared: how many "
+        f"of the columns of {reference}, on all rows, it chose, too. CPU s: the search in all folds and on all rows, "
+        "all sizes, one thread."
     )
 
 
 def summary(comparison: Comparison) -> str:
     """The sentence, then one line for each method."""
-    parts = [*textwrap.wrap(sentence(comparison), _WIDTH), ""]
-    parts += table_lines([lower_heads(HEADS), *method_rows(comparison)], names=1)
+    width = text_width()
+    parts = [*wrapped(sentence(comparison), width), ""]
+    parts += table_lines([lower_heads(HEADS), *method_rows(comparison)], names=1, width=width)
     for text in (explanation(comparison), *cautions(comparison)):
-        parts += ["", *textwrap.wrap(text, _WIDTH)]
-    return "\n".join(parts).rstrip()
+        parts += ["", *wrapped(text, width)]
+    return "\n".join(parts)

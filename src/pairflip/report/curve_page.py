@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report import curve_tables, run_info
-from pairflip.report.answer import answer_of
+from pairflip.report.answer import answer_of, tiles_of
 from pairflip.report.numbers import row_labels
 from pairflip.report.page import Drawing, Page, Section, what_was_done
 from pairflip.report.proof_words import next_best
@@ -51,13 +51,16 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
     answer, book = answer_of(curve), TipBook()
     drawings = _drawings(curve, sizes, row_names, book, per_size)
     to = f" to {tried[-1]}" if len(tried) > 1 else ""
+    prepared = curve.settings.get("preprocess")
     return Page(
         title=f"Which {what_is_counted(curve)}s, how many, how sure",
         version=curve.version,
         lead=f"{curve.n_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
-        "folds.",
+        f"folds.{f' Preprocessing: {clean(prepared)}.' if prepared else ''}",
         headline=answer.headline,
-        answer=answer.details,
+        tiles=tiles_of(curve, answer.size) if answer.predicts else (),
+        bullets=answer.bullets,
+        more=answer.more,
         cautions=answer.cautions,
         mood=answer.mood,
         conditions_title="What this cannot tell",
@@ -126,8 +129,10 @@ def _sections(
     if (best_sets := next_best(curve, size)) is not None:
         table, counts = best_sets
         parts: list[Any] = [{"next_best": table}, counts]
-        sections.append(Section(f"The next best sets of {plural(size, 'column')}", parts if counts else parts[:1]))
-    sections += [Section(each.title, [each], f"h-{each.name}", follows=each.follows) for each in drawings["main"]]
+        title = f"The next best sets of {plural(size, unit)}"
+        sections.append(Section(title, parts if counts else parts[:1], closed=True))
+    for each in drawings["main"]:
+        sections.append(Section(each.title, [each], f"h-{each.name}", follows=each.follows, closed=True))
     search: list[Any] = [{"search": curve_tables.search_table(curve)}]
     if np.isfinite(curve.annealing.energy).any():
         search += drawings["search"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +16,20 @@ from pairflip.report.vocabulary import (
     unit_labels,
     units_of,
     vocabulary,
-    what_is_counted,
 )
+from pairflip.rules import name_positions
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
-from pairflip.selection.verdict import baseline, held_out, least_agreement, recommended_size, single_rows, uncertain
+from pairflip.selection.verdict import (
+    baseline,
+    least_agreement,
+    recommended_size,
+    rule_of,
+    single_rows,
+    uncertain,
+)
 from pairflip.text import (
     NOTHING,
     aligned,
-    aligned_plus_minus,
     clean,
     column_labels,
     number,
@@ -34,6 +37,8 @@ from pairflip.text import (
     plural,
     r2_text,
     table_lines,
+    text_width,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -43,9 +48,7 @@ STRONG = 0.8
 """A column with a lower correlation is not a stand-in: most tables have some at 0.5 by chance."""
 _ROWS = 150  # of a table that follows the slider
 _NAMES = 6  # that a line of plain text has
-_WIDTH = 110  # of plain text
 _LABEL = 80
-_NUMBERED = re.compile(r"(.*?)([-+]?\d+(?:\.\d+)?)\s*([^\W\d]{0,4}(?:/[^\W\d]+)?)")
 
 
 # One line for each size -----------------------------------------------------------------------------------------------
@@ -64,52 +67,41 @@ def size_table(curve: SizeCurve) -> SizeTable:
     order = np.argsort(curve.sizes, kind="stable")
     sizes, words, limit = curve.sizes[order].tolist(), vocabulary(curve), least_agreement(curve)
     remarks = [size_words(curve, k) + (["search uncertain"] if k and uncertain(curve, k) else []) for k in sizes]
-    columns = (
-        [str(k) if k else f"0 ({baseline(curve)})" for k in sizes],
-        words.error_cells(sizes),
-        words.share_cells(sizes),
-        aligned_plus_minus(curve.cv_error[order].tolist(), curve.cv_error_se[order].tolist()),
-        [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order],
-        [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order],
-        ["; ".join(each) for each in remarks],
+    heads, columns = zip(
+        ("Size", [str(k) if k else f"0 ({baseline(curve)})" for k in sizes]),
+        *words.error_columns(sizes),
+        ("Unchanged", [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order]),
+        ("Chains agree", [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order]),
+        ("Remarks", ["; ".join(each) for each in remarks]),
+        strict=True,
     )
-    names = curve.loss.words
-    heads = ("Size", names.error, names.share, "cv_error ± SE", "Unchanged", "Chains agree", "Remarks")
     doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
     caption = (
-        f"Errors on held-out rows by size: {names.meaning}; cv_error, "
-        f"{names.cv_error.removesuffix(' of held-out rows')}, and its standard error. Unchanged: fraction of the folds "
-        f"that selected exactly the columns of the final fit, so unchanged when {left_out(curve)} (noise can pass "
-        f"this, too). Chains agree: fraction of the searches that reached the best set of their fold"
-        f"{doubt if limit else ''}.{_correction_note(curve)}"
+        f"Errors on held-out rows by size, with standard errors (SE): {curve.loss.words.meaning}.{_uncorrected(curve)} "
+        "Unchanged: fraction of the folds that selected exactly the columns of the final fit, so unchanged when "
+        f"{left_out(curve)} (noise can pass this, too). Chains agree: fraction of the searches that reached the best "
+        f"set of their fold{doubt if limit else ''}."
     )
     recommended = recommended_size(curve)
     marked = sizes.index(recommended) if recommended else None
-    return SizeTable("", heads, list(zip(*columns, strict=True)), caption, recommended=marked)
+    return SizeTable("Table: errors by size", heads, list(zip(*columns, strict=True)), caption, recommended=marked)
 
 
 def plain_table(curve: SizeCurve) -> FigureTable:
     """The table of sizes as plain text; the size with the lowest error is marked *, the one-standard-error size +."""
-    sizes, words, limit, names = curve.sizes.tolist(), vocabulary(curve), least_agreement(curve), curve.loss.words
+    sizes, words, limit = curve.sizes.tolist(), vocabulary(curve), least_agreement(curve)
     marks = {curve.one_se_size: "+"} | {curve.best_size: "*"}
-    shares = words.share_cells(sizes)
-    if curve.ranked is None:  # R2 as a number, however far below zero
-        shares = [f"{held_out(curve, size).r2:.2f}".replace("-0.00", "0.00") for size in sizes]
-    columns = (
-        [f"{size}{marks.get(size, ' ')}" for size in sizes],
-        words.error_cells(sizes),
-        shares,
-        aligned_plus_minus(curve.cv_error.tolist(), curve.cv_error_se.tolist()),
-        aligned(curve.energy_per_row, 3),
-        [f"{curve.agreement[at]:.0%}{'?' if uncertain(curve, size) else ' '}" for at, size in enumerate(sizes)],
-        [f"{bic:.1f}" for bic in curve.bic],
-        [_names(curve, size) for size in sizes],
+    heads, columns = zip(
+        ("size", [f"{size}{marks.get(size, ' ')}" for size in sizes]),
+        *words.error_columns(sizes),
+        ("agree", [f"{curve.agreement[at]:.0%}{'?' * uncertain(curve, size)}" for at, size in enumerate(sizes)]),
+        (f"{words.unit}s", [_names(curve, size) for size in sizes]),
+        strict=True,
     )
-    heads = ("size", names.error, names.share, "cv_error", "train", "agree", "BIC", f"{words.unit}s")
+    doubt = f" (? below {percent(limit)}: search uncertain)" if any(uncertain(curve, size) for size in sizes) else ""
     legend = (
-        f"* lowest cv_error ({names.cv_error}), + smallest size within one standard error of it; {names.share} and "
-        f"{names.error} on held-out rows; agree: chains that reached the best set of their fold"
-        f"{f' (? below {percent(limit)}: search uncertain)' if limit else ''}.{_correction_note(curve)}"
+        f"* lowest {words.minimized} on held-out rows, + smallest size within one standard error of it; agree: chains "
+        f"that reached the best set of their fold{doubt}.{_uncorrected(curve)}"
     )
     return FigureTable("", heads, list(zip(*columns, strict=True)), legend)
 
@@ -124,9 +116,8 @@ def criteria_table(curve: SizeCurve) -> SizeTable:
         *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria.values()),
     ]
     lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria.values()) if np.isfinite(v).any()}
-    about = (
-        "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows; they stand here for "
-        "comparison and do not choose the size."
+    about = "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows" + (
+        "." if rule_of(curve) in curve.criteria else "; they stand here for comparison and do not choose the size."
     )
     summary = "Table: training error and information criteria"
     rows = list(zip(*columns, strict=True))
@@ -167,24 +158,11 @@ def left_out(curve: SizeCurve) -> str:
     return "one row is left out" if single_rows(curve) else "a fold is left out"
 
 
-def _correction_note(curve: SizeCurve) -> str:
+def _uncorrected(curve: SizeCurve) -> str:
     """Why the answer's numbers differ from those of the table of sizes; empty where they do not."""
-    chosen = curve.chosen
-    if chosen is None:
+    if curve.chosen is None or rule_of(curve) in curve.criteria:
         return ""
-    size, table = chosen.size, held_out(curve, chosen.size)
-    at_size = plural(size, what_is_counted(curve))
-    if curve.survival is not None and chosen.ranked is not None:
-        return (
-            " The answer's concordance is corrected for the size having been chosen, that of this table is not: at "
-            f"{at_size}, {chosen.ranked[0]:.2f} and {curve.survival.concordance[curve.at(size)]:.2f}."
-        )
-    rmse = f", the RMSE {number(chosen.rmse[0], 3)} and {number(table.rmse, 3)}" if curve.loss.squared else ""
-    return (
-        " The answer's numbers are corrected for the size having been chosen, those of this table are not: at "
-        f"{at_size}, the explained part of the {curve.loss.words.explained} is {percent(chosen.r2[0])} in "
-        f"the answer and {percent(table.r2)} in this table{rmse}."
-    )
+    return " Unlike the answer, the table is not corrected for the choice of the size."
 
 
 def _names(curve: SizeCurve, size: int) -> str:
@@ -199,15 +177,13 @@ def _names(curve: SizeCurve, size: int) -> str:
     return ", ".join(names[:_NAMES]) + more if names else f"({baseline(curve)})"
 
 
-def summary(curve: SizeCurve) -> str:
-    """The answer, then one line for each size, as plain text."""
-    answer, parts = answer_of(curve), []
-    for text in (answer.text, *answer.cautions):
-        parts += [*textwrap.wrap(text, _WIDTH), ""]
-    table = plain_table(curve)
-    parts += [*table_lines([table.heads, *table.rows]), "", *textwrap.wrap(table.caption, _WIDTH), ""]
-    parts += [f"Note: {note}." for note in curve.notes]
-    return "\n".join(parts).rstrip()
+def summary(curve: SizeCurve, full: bool = True) -> str:
+    """The answer, then one line for each size, as plain text; `full`: with all that the answer has to say."""
+    width, table = text_width(), plain_table(curve)
+    parts = [*answer_of(curve).lines(width, full), "", *table_lines([table.heads, *table.rows], width=width), ""]
+    for text in (table.caption, *(f"Note: {note}." for note in curve.notes)):
+        parts += wrapped(text, width)
+    return "\n".join(parts)
 
 
 # Texts and tables that follow the slider of the page ------------------------------------------------------------------
@@ -267,7 +243,8 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
     counts, columns = curve.selection_counts[at], _most_selected(curve, size)
     order = (*columns, *always, -1)
     each = "" if outputs is None else f" for each {vocabulary(curve).output}"
-    text = f"Columns and coefficients{each} of the final fit on all rows, in the units of the table."
+    units = "preprocessed columns" if curve.settings.get("preprocess") else "table"
+    text = f"Columns and coefficients{each} of the final fit on all rows, in the units of the {units}."
     labels = [*column_labels(curve.names, columns), *column_labels(curve.names, always), "(constant)"]
     cells = [("Column", labels)]
     if curve.units is not None:
@@ -300,6 +277,12 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
                 " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, "
                 "so coefficients tend to be too large and these errors too small."
             )
+        if curve.robust_errors is not None:
+            cells.append(("Robust", aligned([row.robust_error for row in shown], 3)))
+            text += f" Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."
+        if curve.clustered_errors is not None:
+            cells.append(("Clustered", aligned([row.clustered_error for row in shown], 3)))
+            text += " Clustered ones also hold where rows of a group share their noise."
         if halves is not None:
             cells.append(("In halves: 5 %", aligned([row.coef_5 for row in shown], 3)))
             cells.append(("95 %", aligned([row.coef_95 for row in shown], 3)))
@@ -354,10 +337,5 @@ def _windows(names: Sequence[str], columns: Sequence[int]) -> list[list[int]]:
 
 def _numbered(names: Sequence[str], run: Sequence[int]) -> bool:
     """Whether the names are one name with a number that rises or falls: ``2152``, ``line 2154``, ``2156 nm``."""
-    parts = [_NUMBERED.fullmatch(str(names[j]).strip()) for j in run]
-    if any(part is None for part in parts):
-        return False
-    around = {(part[1], part[3]) for part in parts if part}
-    values = [float(part[2]) for part in parts if part]
-    steps = [b - a for a, b in pairwise(values)]
-    return len(around) == 1 and (all(s > 0 for s in steps) or all(s < 0 for s in steps))
+    steps = np.diff(name_positions([str(names[j]) for j in run]))
+    return bool(np.all(steps > 0) or np.all(steps < 0))

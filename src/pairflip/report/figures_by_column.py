@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report.numbers import (
+    BandMap,
     Bools,
     CountMap,
     FrequencyBars,
     InclusionBars,
+    band_map,
     count_map,
     frequency_bars,
     inclusion_bars,
@@ -57,6 +59,21 @@ def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None 
     """
     bars = frequency_bars(curve, size_to_show(curve) if size is None else size, limit)
     return FREQUENCIES.plot(bars, ax, 6.0, 1.3 + _ROW * len(bars.labels))
+
+
+def plot_bands(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) -> Axes:
+    """Draw the mean spectrum with the bands of which half-samples selected a column, the fuller the more often.
+
+    Parameters
+    ----------
+    curve
+        What `select_size` returned, with half-samples (``stability=50``), of a table whose names are numbers.
+    ax
+        Where to draw; a new figure if absent.
+    size
+        Number of columns; None: the recommended one.
+    """
+    return BANDS.plot(band_map(curve, size_to_show(curve) if size is None else size), ax)
 
 
 def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: int = 30) -> Axes:
@@ -163,6 +180,61 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
     return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
 
 
+def draw_bands(bands: BandMap, ax: Axes) -> None:
+    """The drawing of `band_map`: bands behind the mean spectrum, chosen columns as marks at the bottom."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch
+
+    low, high = float(bands.profile.min()), float(bands.profile.max())
+    room = 0.08 * (high - low or 1.0)
+    bottom, top = low - 2 * room, high + room
+    step = float(np.median(np.diff(bands.position))) / 2.0
+    ends = zip(bands.low - step, bands.high + step, strict=True)
+    corners = [[(a, bottom), (b, bottom), (b, top), (a, top)] for a, b in ends]
+    colours = [(*to_rgb(COLOURS[0]), _opacity(f)) for f in bands.frequency]
+    shaded = PolyCollection(corners, facecolors=colours, linewidths=0)
+    ax.add_collection(shaded)
+    counts = [f"{round(f * bands.half_samples)} of {bands.half_samples} half-samples" for f in bands.frequency]
+    tell(shaded, "{0}: {1}", bands.labels, counts)
+    ax.plot(bands.position, bands.profile, color=INK, linewidth=1.2, label="mean of the rows")
+    marks: dict[str, Any] = {"linestyle": "none", "marker": "^", "color": COLOURS[1], "markersize": 7}
+    ax.plot(bands.chosen, np.full(bands.chosen.size, low - room), label="chosen on all rows", **marks)
+    ax.set_xlim(bands.position[0] - step, bands.position[-1] + step)
+    ax.set_ylim(bottom, top)
+    label_axes(ax, "number in the name of the column", "mean")
+    shades = (0.25, 0.5, 1.0)
+    scale = [Patch(facecolor=(*to_rgb(COLOURS[0]), _opacity(f)), linewidth=0, label=percent(f)) for f in shades]
+    legend_above(ax, scale)
+
+
+def _opacity(frequency: float) -> float:
+    """How full the colour of a band is."""
+    return round(0.04 + 0.56 * float(frequency), 2)
+
+
+def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> FigureWords:
+    stability = known(curve, bands.size)
+    assert stability is not None
+    label = (
+        f"Mean spectrum with {plural(bands.frequency.size, 'band')} shaded by how many of {bands.half_samples} "
+        "half-samples selected one of their columns. The table below the figure has the numbers."
+    )
+    caption = (
+        f"At {plural(bands.size, 'column')}: bands of which half-samples selected one column or another, the fuller "
+        "the colour the more often; triangles are the columns chosen on all rows. Neighbours stand in for each other, "
+        "so a band may be stable although none of its columns is. Bands are a twentieth of the range or narrower: a "
+        "window that was fixed without the target, cut to the columns that were selected. "
+        f"{bound_words(curve, stability, bands.size, clusters=True)}"
+    )
+    rows = [
+        [name, f"{round(f * bands.half_samples):,} of {bands.half_samples:,}"]
+        for name, f in zip(bands.labels, bands.frequency, strict=True)
+    ]
+    about = "Bands of which at least a tenth of the half-samples selected a column"
+    return FigureWords([label], caption, FigureTable("Table: bands", ["Band", "Selected in half-samples"], rows, about))
+
+
 def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
     """The drawing of `InclusionBars`: the prior probability as a line, selection frequencies as diamonds."""
     rows, likely = np.arange(len(bars.labels)), bars.probability >= 0.5
@@ -216,12 +288,10 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
             continue
         labels = column_labels(curve.names, bars.columns[at].tolist(), NAME_LENGTH)
         items: list[list[Piece]] = []
-        for label, i in zip(labels[:_MOST_NAMED], at, strict=False):
+        for label, i in zip(labels, at, strict=True):
             often, chance = percent(bars.frequency[i]), percent(bars.probability[i])
             items.append([(label, True), (f" (selected in {often}, probability {chance})", False)])
-        if at.size > _MOST_NAMED:
-            items.append([(f"{at.size - _MOST_NAMED} more", False)])
-        words.append(sentence.replace("{}", plain(joined(items))))
+        words.append(sentence.replace("{}", plain(joined(items, _MOST_NAMED))))
     return " ".join(words)
 
 
@@ -351,6 +421,15 @@ FREQUENCIES = PageFigure(
     titles=lambda bars: [bars.cut],
     shape=_shape,
     applies=lambda curve: known(curve, size_to_show(curve)) is not None,
+)
+BANDS = PageFigure(
+    "bands",
+    "Which bands are selected",
+    lambda curve, size, limits: band_map(curve, size_to_show(curve)),
+    (draw_bands,),
+    words=_band_words,
+    titles=lambda bands: [f"bands at {plural(bands.size, 'column')}"],
+    applies=lambda curve: (halves := known(curve, size_to_show(curve))) is not None and halves.profile is not None,
 )
 PROBABILITIES = PageFigure(
     "inclusion",

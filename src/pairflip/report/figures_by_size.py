@@ -1,4 +1,4 @@
-"""Errors and coefficients against size: cv_error, cv_error of every ridge, coefficients of the final fits."""
+"""Errors and coefficients against size: of held-out rows, also for every ridge; coefficients of the final fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
 from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
-from pairflip.text import aligned, column_labels, number, plural, plus_minus
+from pairflip.text import aligned, column_labels, number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,17 +23,18 @@ _OTHERS = (0, 2, 3, 4, 5)
 
 
 def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
-    """Draw cv_error with its standard errors against size; mark the recommended size and a second one worth knowing.
+    """Draw the error of held-out rows against size; mark the recommended size and a second one worth knowing.
 
+    The error is the RMSE (for classes the log loss, for counts and times the mean deviance) with its standard error.
     The line across is the error without any columns (the mean alone, or the forced columns alone). The dashed line is
-    the lowest cv_error plus its standard error; the dotted one is the training error, which falls with every column and
-    chooses nothing. The axis is logarithmic where errors differ more than twentyfold.
+    the lowest error plus its standard error; the dotted one is the training error, which falls with every column and
+    chooses nothing. The axis is logarithmic where cv_error differs more than twentyfold.
     """
     return SIZE_CURVE.plot(error_bars(curve), ax)
 
 
 def plot_ridge_surface(curve: SizeCurve, ax: Axes | None = None) -> Axes:
-    """Draw cv_error against size for every ridge that was tried; the chosen one stands out."""
+    """Draw the error of held-out rows against size for every ridge that was tried; the chosen one stands out."""
     return RIDGE_SURFACE.plot(ridge_lines(curve), ax)
 
 
@@ -67,9 +68,8 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
     (line,) = ax.plot(sizes, error, color=COLOURS[0], marker="o", markersize=5, linewidth=1.6, label="error ± 1 SE")
     tell(
         line,
-        "{0}: cv_error {1}, {2}, training error {3}",
+        "{0}: {1}, training error {2}",
         [plural(int(k), bars.unit) for k in sizes],
-        [plus_minus(e, h - e) for e, h in zip(error, bars.high[known], strict=True)],
         [text for text, is_known in zip(bars.told, known, strict=True) if is_known],
         [number(e, 3) for e in bars.training[known]],
     )
@@ -85,7 +85,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
         ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
     ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", zorder=1, label="lowest + 1 SE")
     ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1.3, linestyle=":", zorder=1, label="training error")
-    size_axis(ax, bars.unit, "cv_error (logarithmic)" if bars.log else "cv_error")
+    size_axis(ax, bars.unit, f"{bars.name} (logarithmic)" if bars.log else bars.name)
     legend_above(ax)
 
 
@@ -95,18 +95,21 @@ def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -
         ends = plural(int(bars.sizes[0]), bars.unit)
     marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, bars.unit)}. " for mark in bars.marks)
     without = across = ""
+    shrunken = curve.settings.get("ridge") if curve.ridge_surface is None else curve.ridge_surface.ridge
+    ridge = " with the ridge term" if shrunken else ""
     if isfinite(bars.without):
         without = f"The error with the {bars.without_text} is {number(bars.without, 3)}. "
         across = (
             f" The line across is the error without columns ({bars.without_text}): sizes that are not clearly below it "
             "predict nothing."
         )
-    label = f"Line chart of cv_error against size, {ends}. {marks}{without}The table below the figure has the numbers."
+    label = (
+        f"Line chart of {bars.name} against size, {ends}. {marks}{without}The table below the figure has the numbers."
+    )
     caption = (
-        f"Error on held-out rows (dots, ± one standard error) against the number of {bars.unit}s.{across} Dashed: the "
-        "lowest error plus its standard error; the smallest size below it is the one-SE size. Dotted: the training "
-        "error, which falls with every column and chooses nothing. cv_error is "
-        f"{curve.loss.words.cv_error.removesuffix(' of held-out rows')}."
+        f"{bars.name[0].upper()}{bars.name[1:]} of held-out rows (dots, ± one standard error) against the number of "
+        f"{bars.unit}s.{across} Dashed: the lowest error plus its standard error; the smallest size below it is the "
+        f"one-SE size. Dotted: the training error{ridge}, which falls with every column and chooses nothing."
     )
     return FigureWords([label], caption)
 
@@ -133,16 +136,16 @@ def draw_ridge_surface(lines: RidgeLines, ax: Axes) -> None:
             label=f"ridge {ridge:g}{' (chosen)' if chosen else ''}",
         )
         sizes = [plural(int(k), "column") for k in lines.sizes]
-        tell(line, "{0}, ridge {1}: cv_error {2}", sizes, f"{ridge:g}", [number(e, 3) for e in error])
-    size_axis(ax, "column", "cv_error (logarithmic)" if log else "cv_error")
+        tell(line, "{0}, ridge {1}: {2} {3}", sizes, f"{ridge:g}", lines.name, [number(e, 3) for e in error])
+    size_axis(ax, "column", f"{lines.name} (logarithmic)" if log else lines.name)
     legend_above(ax)
 
 
 def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> FigureWords:
     chosen = f"{lines.ridges[lines.chosen]:g}"
     label = (
-        f"Line chart of cv_error against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. Chosen: "
-        f"{chosen}. The table below the figure has the numbers."
+        f"Line chart of {lines.name} against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. "
+        f"Chosen: {chosen}. The table below the figure has the numbers."
     )
     caption = (
         "Error on held-out rows against the number of columns, for every ridge term: a penalty on the squares of the "
@@ -152,7 +155,7 @@ def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> F
         "those of that ridge. The lowest of so many errors is low by luck, too."
     )
     ridges = [f"{ridge:g}" for ridge in lines.ridges]
-    about = "cv_error of held-out rows, by ridge and size"
+    about = f"{lines.name} of held-out rows, by ridge and size"
     table = _table("Table: error by ridge and size", "Ridge", lines.sizes, ridges, lines.errors, about)
     return FigureWords([label], caption, table)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.comparison.record import Comparison
-from pairflip.report.comparison_words import lowest_energies
+from pairflip.report.comparison_words import lowest_energies, rmse, rmse_se
 from pairflip.report.numbers import needs_log
 from pairflip.report.style import (
     COLOURS,
@@ -67,13 +67,13 @@ def looks(names: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
-    """cv_error of every method against size; errors far above that without columns are beyond the axis."""
-    methods, without = comparison.finished, comparison.without
+    """RMSE of every method against size; errors far above that without columns are beyond the axis."""
+    methods, without = comparison.finished, float(rmse(comparison.without))
     rows = {method.name: [row for row in method.rows if np.isfinite(row.cv_error)] for method in methods}
-    every = [row.cv_error for of_method in rows.values() for row in of_method] or [without]
+    every = [float(rmse(row.cv_error)) for of_method in rows.values() for row in of_method] or [without]
     low = min(every)
     top = min(max(every), _ROOM * max(without, low))
-    if low > 0 and needs_log(np.array([low, top])):
+    if low > 0 and needs_log(np.array([low, top]) ** 2):
         plain_log(ax, "y", low, top)
         ax.set_ylim(low / 1.2, top * 1.2)
     else:
@@ -81,7 +81,8 @@ def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
     styles = looks([method.name for method in methods])
     for method in methods:
         style, title = styles[method.name], clean(method.title)
-        error, spread = (np.array([getattr(r, of) for r in rows[method.name]]) for of in ("cv_error", "cv_error_se"))
+        each, spread = (np.array([getattr(r, of) for r in rows[method.name]]) for of in ("cv_error", "cv_error_se"))
+        error, spread = rmse(each), rmse_se(each, spread)
         if not method.sized:
             across = {"color": style["color"], "linestyle": "-."}
             ax.axhline(float(error[0]), linewidth=1.2, zorder=1, label=f"{title} (no sizes)", **across)
@@ -91,10 +92,10 @@ def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
             ax.vlines(sizes, error - spread, error + spread, color=style["color"], linewidth=0.8)
         (line,) = ax.plot(sizes, error, markersize=4, linewidth=1.3, label=title, **style)
         texts = [plus_minus(e, s) for e, s in zip(error, spread, strict=True)]
-        tell(line, "{0}, {1}: cv_error {2}", title, [plural(k, "column") for k in sizes], texts)
+        tell(line, "{0}, {1}: RMSE {2}", title, [plural(k, "column") for k in sizes], texts)
     if without <= ax.get_ylim()[1]:
         ax.axhline(without, color=INK, linewidth=1, zorder=1, label="no columns")
-    size_axis(ax, "column", "cv_error")
+    size_axis(ax, "column", "RMSE")
     legend_above(ax)
 
 
@@ -125,7 +126,7 @@ def draw_energy_points(points: list[MethodPoint], ax: Axes) -> None:
 
 
 def plot_compared_errors(found: Comparison, ax: Axes | None = None) -> Axes:
-    """Draw cv_error of every method against size."""
+    """Draw the RMSE of every method against size."""
     ax = new_axes(ax, 7.0, 4.6)
     draw_compared_errors(found, ax)
     return ax

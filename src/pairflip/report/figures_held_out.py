@@ -228,39 +228,29 @@ def _class_titles(rates: ClassRates) -> list[str]:
 
 def _class_words(curve: SizeCurve, rates: ClassRates, limits: FigureLimits) -> FigureWords:
     assert curve.classes is not None
+    event, wrong, majority = rates.labels[1], percent(rates.wrong), percent(curve.classes.majority)
+    found, right, called, on_new_rows = f"“{event}”", f"“{event}” by class", "on the wrong side of one half", ""
     areas = ", ".join(f"{area:.3f}" for area in rates.areas)
-    wrong, majority = percent(rates.wrong), percent(curve.classes.majority)
-    curves, called = ("curve", "on the wrong side of one half")
     if rates.several:
-        curves, called = ("curves", "put into another class")
+        found, right, called = "each class", "the class that a row has", "put into another class"
+        areas = ", ".join(f"“{label}” {area:.3f}" for label, area in zip(rates.labels, rates.areas, strict=True))
     labels = [
-        f"ROC {curves} of held-out predictions with {plural(rates.size, 'column')}: area {areas}.",
+        f"ROC curve of held-out predictions with {plural(rates.size, 'column')}: area {areas}.",
         f"Predicted probabilities of held-out rows by class: {wrong} {called}.",
     ]
-    caption = "Each row was predicted by columns and coefficients chosen without it. Left: "
-    if rates.several:
-        named = ", ".join(f"“{label}” {area:.3f}" for label, area in zip(rates.labels, rates.areas, strict=True))
-        caption += (
-            "of each class, the fraction "
-            "that is found (true positive rate) against the fraction of all others that is called so, too (false "
-            f"positive rate), as the threshold falls; the areas are: {named}; on the diagonal they are 0.5. Right: "
-            f"predicted probabilities of the class that a row has; {wrong} of the rows have another "
-            f"most probable class, and {majority} if all are called the most frequent class."
+    if curve.chosen is not None and curve.chosen.auc is not None and curve.chosen.size == rates.size:
+        area, low, high = (f"{value:.2f}" for value in curve.chosen.auc)
+        on_new_rows = (
+            f"On new rows, allowing for the number of columns having been chosen, it is about {area} ({low} to {high}, "
+            f"a {percent(curve.chosen.level)} interval). "
         )
-    else:
-        event, on_new_rows = rates.labels[1], ""
-        if curve.chosen is not None and curve.chosen.auc is not None and curve.chosen.size == rates.size:
-            area, low, high = (f"{value:.2f}" for value in curve.chosen.auc)
-            on_new_rows = (
-                f"On new rows, allowing for the number of columns having been chosen, it is about {area} ({low} to "
-                f"{high}, a {percent(curve.chosen.level)} interval). "
-            )
-        caption += (
-            f"the fraction of “{event}” that is found (true positive rate) against the fraction of the others that is "
-            f"called so, too (false positive rate), as the threshold falls; the area is {areas}, on the diagonal it is "
-            f"0.5. {on_new_rows}Right: predicted probabilities of “{event}” by class; with the threshold at one half, "
-            f"{wrong} of the rows are wrong, and {majority} if all are called the more frequent class."
-        )
+    caption = (
+        f"Each row was predicted by columns and coefficients chosen without it. Left: the fraction of {found} that is "
+        "found (true positive rate) against the fraction of the others that is called so, too (false positive rate), "
+        f"as the threshold falls; the area is {areas}, on the diagonal it is 0.5. {on_new_rows}Right: predicted "
+        f"probabilities of {right}; {wrong} of the rows are {called}, and {majority} if all are called the most "
+        "frequent class."
+    )
     total = rates.table.sum(axis=1, keepdims=True)
     shares = rates.table / np.where(total > 0, total, 1.0)
     counts = rates.table * (curve.held_out_rows.size / float(curve.weights.sum()))  # in rows

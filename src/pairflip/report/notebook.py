@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup, escape
 
+from pairflip.report import probability_words as words
 from pairflip.report.answer import answer_of
 from pairflip.report.comparison_words import HEADS as METHOD_HEADS
 from pairflip.report.comparison_words import cautions, method_rows, sentence
 from pairflip.report.comparison_words import explanation as what_methods_show
 from pairflip.report.curve_tables import size_table
-from pairflip.report.figures_by_column import chance_text, inclusion_shape, plot_inclusion
+from pairflip.report.figures_by_column import inclusion_shape, plot_inclusion
 from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
 from pairflip.report.figures_compared import draw_compared_errors, plot_compared_errors
 from pairflip.report.figures_temperature import plot_anneal
-from pairflip.report.numbers import InclusionBars, error_bars, inclusion_bars
-from pairflip.report.probability_words import model_doubts, set_doubts
+from pairflip.report.numbers import error_bars, inclusion_bars
 from pairflip.report.proof_words import HEADS as PROOF_HEADS
 from pairflip.report.proof_words import best_rows, count_words, proof_pieces
-from pairflip.report.registry import FigureLimits
+from pairflip.report.registry import FigureLimits, FigureTable
 from pairflip.report.renderer import drawn, tag
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.report.vocabulary import Piece
 from pairflip.selection.verdict import UNCERTAIN
-from pairflip.text import aligned, clean, column_labels, number, percent, plural, shorten
+from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,6 @@ _PLOTS: dict[str, tuple[Callable[[Any, Axes], Axes], float, float]] = {  # with 
 }
 _MOST_COLUMNS = 50
 _MOST_SETS = 20
-_FEW_SETS = 5
 _CELL, _LEFT, _NUMBER = "padding: 2px 8px", "text-align: left", "text-align: right; white-space: nowrap"
 
 
@@ -100,14 +99,19 @@ def _html(*parts: Markup) -> str:
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
     answer, sizes, bars = answer_of(curve), size_table(curve), error_bars(curve)
-    cautions = Markup("").join(tag("li", text) for text in answer.cautions)
+    bullets, more = (
+        Markup("").join(tag(element, tag("b", f"{label}:") + " " + _pieces(text)) for label, text in paragraphs)
+        for element, paragraphs in (("li", answer.bullets), ("p", answer.more))
+    )
+    more += Markup("").join(tag("p", text) for text in answer.cautions)
     rows = [
         [*row, ", ".join(_names(curve.names, curve.supports[curve.at(size)].tolist()))]
         for row, size in zip(sizes.rows, np.sort(curve.sizes).tolist(), strict=True)
     ]
     return _html(
-        tag("p", tag("strong", _pieces(answer.headline)) + " " + _pieces(answer.details)),
-        tag("ul", cautions) if cautions else Markup(""),
+        tag("p", tag("strong", _pieces(answer.headline))),
+        tag("ul", bullets),
+        tag("details", tag("summary", "More about this answer") + more) if more else Markup(""),
         _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, FigureLimits()).labels[0], 380.0),
         _table([*sizes.heads, "Columns"], rows, {0, len(sizes.heads) - 1, len(sizes.heads)}),
         _small(sizes.caption),
@@ -155,28 +159,24 @@ def proof_html(proof: Proof) -> str:
     )
 
 
-def samples_html(found: Samples) -> str:
-    """What was drawn, then inclusion probabilities and the sets that were drawn most often."""
-    chains, _, draws = found.energies.shape
-    mean, error = (float(each[-1]) for each in found.energy)
-    bars = inclusion_bars(found, _MOST_SETS)
-    sets = [
-        [percent(share), ", ".join(shorten(clean(name), 48) for name in names)]
-        for names, share in found.most_probable(_FEW_SETS)
-    ]
-    drawn_at = f"Sets of {plural(found.k, 'column')} at beta = {number(float(found.betas[-1]))}."
-    told = (
-        f" {plural(chains, 'chain')} of {draws:,} draws; mean energy {number(mean)} ± {number(error, 2)}, "
-        f"{percent(float(found.acceptance[-1]))} of flips accepted."
-    )
-    return _html(
-        tag("p", tag("strong", drawn_at) + told),
-        *(tag("p", doubt) for doubt in set_doubts(found)),
-        _table(["Column", "In the set"], zip(bars.labels, _chances(bars), strict=True), {0}),
-        _cut(bars, "; ± Monte Carlo error"),
-        _table(["Set", "Columns"], sets, {1}),
-        _note(found.note),
-    )
+def samples_html(samples: Samples) -> str:
+    """Which columns are in most sets, then their probabilities and the sets that were drawn most often."""
+    tables = [words.inclusion_table(samples, inclusion_bars(samples, _MOST_SETS)), words.set_table(samples)]
+    return _probabilities(words.set_answer(samples), words.set_doubts(samples), tables, samples.note)
+
+
+def posterior_html(posterior: Posterior) -> str:
+    """Which columns belong in the model and what was assumed, then probabilities with coefficients, and models."""
+    texts = [posterior.assumptions, *words.model_doubts(posterior)]
+    tables = [words.column_table(posterior, inclusion_bars(posterior, _MOST_SETS)), words.model_table(posterior)]
+    return _probabilities(words.model_answer(posterior), texts, tables, posterior.note)
+
+
+def _probabilities(answer: Iterable[Piece], texts: Iterable[str], tables: Iterable[FigureTable], note: str) -> str:
+    """The answer, texts and tables of a record of probabilities."""
+    shown = [(_table(each.heads, each.rows, set(range(each.names))), _small(f"{each.caption}.")) for each in tables]
+    texts_shown = (tag("p", text) for text in texts)
+    return _html(tag("p", _pieces(answer)), *texts_shown, *(part for both in shown for part in both), _note(note))
 
 
 def comparison_html(found: Comparison) -> str:
@@ -188,32 +188,6 @@ def comparison_html(found: Comparison) -> str:
         _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
         *map(_small, (what_methods_show(found), *cautions(found))),
     )
-
-
-def posterior_html(found: Posterior) -> str:
-    """What was assumed, then inclusion probabilities with coefficients, and the most probable models."""
-    bars = inclusion_bars(found, _MOST_SETS)
-    values = aligned(found.coef_mean[bars.columns].tolist()), aligned(found.coef_sd[bars.columns].tolist(), 2)
-    rows = zip(bars.labels, _chances(bars), *values, strict=True)
-    pairs = zip(found.model_probability[:_FEW_SETS].tolist(), found.models[:_FEW_SETS], strict=True)
-    models = [[percent(p), ", ".join(_names(found.names, model.tolist())) or "(none)"] for p, model in pairs]
-    return _html(
-        tag("p", found.assumptions),
-        *(tag("p", doubt) for doubt in model_doubts(found)),
-        _table(["Column", "In the model", "Coefficient", "sd"], rows, {0}),
-        _cut(bars),
-        _table(["Model", "Columns"], models, {1}),
-        _note(found.note),
-    )
-
-
-def _chances(bars: InclusionBars) -> list[str]:
-    return [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
-
-
-def _cut(bars: InclusionBars, error: str = "") -> Markup:
-    """How many columns are shown."""
-    return _small(f"{bars.cut[:1].upper()}{bars.cut[1:]}, the most probable first{error}.")
 
 
 def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.report.stability_words import known
-from pairflip.report.vocabulary import error_texts, unit_labels, units_of, what_is_counted
+from pairflip.report.stability_words import known, level_label
+from pairflip.report.vocabulary import unit_labels, units_of, vocabulary, what_is_counted
+from pairflip.rules import name_positions
 from pairflip.selection.criteria import auc, class_of, confusion, roc
 from pairflip.selection.verdict import baseline, size_to_show
 from pairflip.selection.verdict import held_out as errors_of
@@ -29,7 +30,7 @@ Bools = NDArray[np.bool_]
 NAMED = 7  # columns that a figure has colours for
 _LABEL = 28  # characters of a name beside a figure
 _UNLIKE_UNITS = 1000.0  # columns whose coefficients differ by more are drawn relative to their own largest one
-_UNLIKE_ERRORS = 20.0  # errors that differ by more need a logarithmic axis
+_UNLIKE_ERRORS = 20.0  # squared errors and deviances that differ by more need a logarithmic axis
 _OUTLIERS = 20  # largest residuals, which thinning never removes: they are what a reader looks for
 _POINTS = 150  # of a ROC or survival curve; more cannot be seen
 _BINS = 10  # of predicted probabilities
@@ -91,14 +92,15 @@ def marks(curve: SizeCurve) -> list[Mark]:
 
 @dataclass(frozen=True)
 class ErrorBars:
-    """cv_error against size, for the sizes (S,) above 0."""
+    """Errors of held-out rows (RMSE, or a deviance) against size, for the sizes (S,) above 0."""
 
     sizes: Ints
     error: Floats
     low: Floats
     high: Floats
     training: Floats
-    told: list[str]  # other errors in words
+    name: str  # of the error
+    told: list[str]  # errors in words
     without: float  # the error of size 0, a line across all sizes (NaN: not known)
     without_text: str
     marks: list[Mark]
@@ -109,43 +111,47 @@ class ErrorBars:
 
 
 def error_bars(curve: SizeCurve) -> ErrorBars:
-    """cv_error with one standard error to either side, by size; size 0 is apart."""
-    order = by_size(curve)
+    """Errors with one standard error to either side, by size; size 0 is apart."""
+    order, words = by_size(curve), vocabulary(curve)
     spread = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
-    error, half, training = curve.cv_error[order], spread[order], curve.energy_per_row[order]
-    best = curve.at(curve.best_size)
-    without = float(curve.cv_error[curve.at(0)]) if 0 in curve.sizes else float("nan")
-    limit = float(curve.cv_error[best] + spread[best])
+    low, error, high = (words.shown((curve.cv_error + side * spread)[order]) for side in (-1.0, 0.0, 1.0))
+    training, best = words.shown(curve.energy_per_row[order]), curve.at(curve.best_size)
+    without = float(words.shown(curve.cv_error[curve.at(0)])) if 0 in curve.sizes else float("nan")
+    limit = float(words.shown(curve.cv_error[best] + spread[best]))
     errors = np.append(error, without)
-    log = needs_log(errors)
-    shown = np.concatenate([error, [without, limit], error - half, error + half, training])
+    log = needs_log(curve.cv_error)
+    shown = np.concatenate([error, [without, limit], low, high, training])
     shown = shown[np.isfinite(shown)]
     if log:  # what is far below all errors would push them together again
         shown = shown[shown > np.min(errors[errors > 0]) / 3]
+    heads, cells = zip(*words.error_columns(curve.sizes[order].tolist()), strict=True)
+    names = [head.removesuffix(" ± SE") for head in heads]
     return ErrorBars(
         sizes=curve.sizes[order],
         error=error,
-        low=error - half,
-        high=error + half,
+        low=low,
+        high=high,
         training=training,
-        told=[f"{curve.loss.words.error} {cell}" for cell in error_texts(curve, curve.sizes[order].tolist())],
+        name=words.minimized,
+        told=[", ".join(map(" ".join, zip(names, each, strict=True))) for each in zip(*cells, strict=True)],
         without=without,
         without_text=baseline(curve),
         marks=marks(curve),
         limit=limit,
         log=log,
         axis=(float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0),
-        unit=what_is_counted(curve),
+        unit=words.unit,
     )
 
 
 @dataclass(frozen=True)
 class RidgeLines:
-    """cv_error (R, S) of R ridge terms at the sizes (S,) above 0; `chosen` is the place of the chosen ridge."""
+    """Errors (R, S) of R ridge terms at the sizes (S,) above 0; `chosen` is the place of the chosen ridge."""
 
     sizes: Ints
     ridges: Floats
     errors: Floats
+    name: str  # of the errors
     chosen: int
     best_size: int
 
@@ -155,9 +161,9 @@ def ridge_lines(curve: SizeCurve) -> RidgeLines:
     surface = curve.ridge_surface
     if surface is None:
         raise ValueError("no ridge was chosen with the size of this curve; expected select_size(..., ridge='auto').")
-    order = by_size(curve)
-    at = int(np.flatnonzero(surface.ridges == surface.ridge)[0])
-    return RidgeLines(curve.sizes[order], surface.ridges, surface.errors[:, order], at, curve.best_size)
+    order, words = by_size(curve), vocabulary(curve)
+    at, errors = int(np.flatnonzero(surface.ridges == surface.ridge)[0]), words.shown(surface.errors[:, order])
+    return RidgeLines(curve.sizes[order], surface.ridges, errors, words.minimized, at, curve.best_size)
 
 
 @dataclass(frozen=True)
@@ -295,6 +301,49 @@ def count_map(curve: SizeCurve, limit: int = 40, length: int = _LABEL) -> CountM
         marks=pointed,
         cut=cut,
         unit=unit,
+    )
+
+
+@dataclass(frozen=True)
+class BandMap:
+    """Bands of a spectrum and how often half-samples selected one of their columns, at one size."""
+
+    size: int
+    position: Floats  # (n,) of the columns whose names have numbers, rising
+    profile: Floats  # (n,): means of these columns
+    low: Floats  # (b,): first position of each band that was selected, the most frequent band first
+    high: Floats  # (b,): the last one
+    frequency: Floats  # (b,)
+    labels: list[str]  # (b,)
+    chosen: Floats  # positions of the columns chosen on all rows
+    half_samples: int
+
+
+def band_map(curve: SizeCurve, size: int) -> BandMap:
+    """The mean spectrum, the bands that half-samples selected, and the columns that are chosen on all rows."""
+    stability = curve.stability
+    if stability is None or stability.profile is None:
+        raise ValueError(
+            "the curve has no bands; expected half-samples (stability=50) of a table whose names are numbers and whose "
+            "neighbouring columns are alike."
+        )
+    numbers, at = name_positions(curve.names), stability.at(size)
+    order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    bands = stability.stable_clusters(0.0, size)
+    ends = [numbers[each.columns] for each in bands]
+    shown = [place for place, each in enumerate(ends) if np.isfinite(each).all()]
+    labels = [level_label(curve, stability, size, bands[place].columns) for place in shown]
+    chosen = numbers[stability.chosen[at]]
+    return BandMap(
+        size=size,
+        position=numbers[order],
+        profile=stability.profile[order],
+        low=np.array([ends[place].min() for place in shown]),
+        high=np.array([ends[place].max() for place in shown]),
+        frequency=np.array([bands[place].frequency for place in shown]),
+        labels=["".join(text for text, _ in label if text != "one of ") for label in labels],
+        chosen=chosen[np.isfinite(chosen)],
+        half_samples=2 * stability.pairs,
     )
 
 

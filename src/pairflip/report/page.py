@@ -21,7 +21,7 @@ from markupsafe import Markup
 from pairflip.report.registry import FigureTable
 from pairflip.report.run_info import About, Pairs, flat
 from pairflip.report.save import write_whole
-from pairflip.report.vocabulary import Piece
+from pairflip.report.vocabulary import Paragraph, Piece, ToldNumber
 from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
 from pairflip.text import clean
@@ -69,10 +69,13 @@ class Page:
     title: str
     version: str  # of pairflip that computed it
     lead: str  # what it was computed from
-    answer: Sequence[Piece]
     cautions: Sequence[str]
     sections: Sequence[Section]
+    answer: Sequence[Piece] = ()
     headline: Sequence[Piece] = ()
+    tiles: Sequence[ToldNumber] = ()
+    bullets: Sequence[Paragraph] = ()
+    more: Sequence[Paragraph] = ()  # closed at first, with the cautions where there are bullets
     mood: str = ""  # "fairly" sure, "not" sure, "nothing" found
     conditions: Sequence[str] = ()
     conditions_title: str = "What these numbers suppose"
@@ -90,7 +93,7 @@ def what_was_done(
     dropped = [(clean(name), clean(why) if why else "") for name, why in pairs[:_LEFT_OUT]]
     if len(pairs) > _LEFT_OUT:
         dropped.append((f"and {len(pairs) - _LEFT_OUT:,} more", ""))
-    return Section("What was done", [tables], dropped=dropped, notes=notes, note=note)
+    return Section("What was done", [tables], closed=True, dropped=dropped, notes=notes, note=note)
 
 
 def write_report(
@@ -172,7 +175,7 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
         data = data.replace(character, f"\\u{ord(character):04x}")
     look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=FunctionLoader(page_text), autoescape=True, **look)
-    environment.filters["clean"] = clean
+    environment.filters |= {"clean": clean, "unbroken": lambda text: text.replace(" %", "\u00a0%")}
     texts = {"style": Markup(style), "script": Markup(script), "data": Markup(data), "policy": policy}
     return environment.get_template("template.html.j2").render(page=page, about=about, **texts)
 

@@ -16,7 +16,9 @@ from pairflip.least_squares import Floats
 from pairflip.report.figures_by_column import chance_text
 from pairflip.report.numbers import InclusionBars
 from pairflip.report.registry import FigureTable
+from pairflip.report.stability_words import cluster_label
 from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined
+from pairflip.selection.clusters import Family
 from pairflip.text import (
     NOTHING,
     aligned,
@@ -38,6 +40,7 @@ _UNDERRATED = 4.0  # is so many times what errors say,
 _CLEARLY = 0.1  # and the shares differ by so much
 _ROUGH = 0.05  # a Monte Carlo error above this is pointed out
 _SELDOM = 0.1  # and neighbours on a ladder that trade places in less than this fraction of the attempts
+_POSSIBLE = 0.02  # columns less probable than this are not named as part of a cluster
 _NAMED = 6  # columns that a sentence names one by one
 _SETS = 20  # models or sets in a table
 _LONGER = "Walk longer (--sweeps, in Python sweeps=)."
@@ -61,7 +64,32 @@ def model_answer(posterior: Posterior) -> list[Piece]:
     pieces.append((f". The most probable model ({share}) has ", False))
     pieces += _named(posterior.names, posterior.highest_probability_model.tolist()) or [("no columns", False)]
     chance = percent(posterior.size_probability[likely])
-    return [*pieces, (f"; the most probable number of columns is {likely} ({chance}).", False)]
+    pieces.append((f"; the most probable number of columns is {likely} ({chance}).", False))
+    return pieces + _cluster_words(posterior)
+
+
+def _cluster_words(posterior: Posterior) -> list[Piece]:
+    """Clusters of which one column or another is probable although none of them is by itself."""
+    problem, chances = posterior.problem, posterior.inclusion_probability
+    if problem.units is not None:
+        return []
+    family, taken, items = Family(problem), set[int](), list[list[Piece]]()
+    seeds = np.setdiff1d(np.flatnonzero(chances >= _POSSIBLE), problem.always)
+    clusters = [[j for j in each.tolist() if j in seeds] for each in family.of(seeds)]
+    for columns in sorted(clusters, key=lambda columns: -float(chances[columns].sum())):
+        if len(items) == _NAMED or chances[columns].sum() < 0.5:  # the sum is never less than the probability of any
+            break
+        if len(columns) < 2 or chances[columns].max() >= 0.5 or taken.intersection(columns):
+            continue
+        probability = posterior.any_of(columns)[0]
+        if probability >= 0.5:
+            often = sorted(columns, key=lambda j: -chances[j])
+            label = cluster_label(posterior.names, often, family.ordered)
+            items.append([*label, (f" ({percent(probability)})", False)])
+            taken.update(columns)
+    if not items:
+        return []
+    return [(" Columns that stand in for each other share their probability: ", False), *joined(items), (".", False)]
 
 
 def set_answer(samples: Samples) -> list[Piece]:
@@ -82,12 +110,9 @@ def set_answer(samples: Samples) -> list[Piece]:
 
 def _named(names: Sequence[str], columns: Sequence[int], chances: Floats | None = None) -> list[Piece]:
     """Names in a sentence, each with its probability where that is given: the first few, and how many more."""
-    items: list[list[Piece]] = []
-    for j, label in zip(columns, column_labels(names, columns[:_NAMED], NAME_LENGTH), strict=False):
-        items.append([(label, True), ("" if chances is None else f" ({percent(chances[j])})", False)])
-    if len(columns) > _NAMED:
-        items.append([(f"{len(columns) - _NAMED:,} more", False)])
-    return joined(items)
+    labels = zip(columns, column_labels(names, columns, NAME_LENGTH), strict=True)
+    told = [[(label, True), ("" if chances is None else f" ({percent(chances[j])})", False)] for j, label in labels]
+    return joined(told, _NAMED)
 
 
 # What to doubt --------------------------------------------------------------------------------------------------------

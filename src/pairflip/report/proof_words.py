@@ -25,7 +25,7 @@ HEADS = ("Rank", "Energy", "R2", "Worse by", "Columns")
 """Headings of `best_rows`."""
 
 _SETS = 3  # that are named in a sentence
-_NAMED = 6  # columns of a set; of a larger one, only those are named that differ
+_NAMED = 6  # columns of a set; of a larger one, or if fewer than half of them differ, only those are named that differ
 _ROWS = 20  # sets in the page
 _SECONDS = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
@@ -51,7 +51,7 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
             f"Proved: {'this' if one else 'these'} {units} {fit} the target perfectly, so that nothing can fit better"
         )
     best = proof.support if chosen is None else np.sort(np.asarray(chosen, dtype=np.int64))
-    others = [support for support in proof.supports[: proof.equals] if not np.array_equal(support, best)]
+    others = [support for support in proof.supports[: proof.equals] if not np.isin(support, best).all()]
     if others:
         # Where all that was asked for are equal, there may be more of them.
         least = "at least " if proof.runner_up is None and len(proof.supports) < proof.subsets else ""
@@ -87,10 +87,10 @@ def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> list[Piece]:
     pieces: list[Piece] = []
     for at, support in enumerate(supports[:_SETS]):
         pieces.append(("; " if at else "", False))
-        if proof.k <= _NAMED:
+        inside, outside = (np.setdiff1d(a, b).tolist() for a, b in ((support, best), (best, support)))
+        if 2 * len(inside) >= proof.k and proof.k <= _NAMED:
             pieces += named(column_labels(proof.names, support.tolist(), NAME_LENGTH))
         else:
-            inside, outside = (np.setdiff1d(a, b).tolist() for a, b in ((support, best), (best, support)))
             pieces += named(column_labels(proof.names, inside, NAME_LENGTH))
             pieces += [(" in place of ", False), *named(column_labels(proof.names, outside, NAME_LENGTH))]
     more = len(supports) - _SETS

@@ -54,7 +54,7 @@ _SECONDS = (
     "sizes, against CPU seconds of the whole search on one thread. Further down is better, further left is faster."
 )
 _MATRICES = {
-    "cv_error": ("error", "cv_error of every method at every size."),
+    "cv_error": ("error", "RMSE of held-out rows, of every method at every size."),
     "energy": ("training energy", "Training energy on all rows, divided by the lowest that any method found."),
     "overlap": (
         "shared columns",
@@ -101,7 +101,7 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
             Section(errors, [Drawing([(lines, _ERRORS.format(reference=reference))])]),
             Section(seconds, [Drawing([(points, _SECONDS)])]),
             Section("By size", [by_size]),
-            Section("What was done", [done]),
+            Section("What was done", [done], closed=True),
         ],
     )
 
@@ -112,7 +112,7 @@ def posterior_page(posterior: Posterior, about: About) -> Page:
     low, high = posterior.prior.smallest, posterior.prior.largest
     sizes = plural(high, "column") if low == high else f"{low} to {plural(high, 'column')}"
     facts = [
-        ("Prior", f"g = {posterior.prior.g:g}; models: {posterior.prior.name}"),
+        ("Prior", f"{posterior.prior.coefficients}; models: {posterior.prior.name}"),
         (
             "Visited",
             f"{posterior.visited:,} {'models, all there are' if not posterior.sizes.size else 'moves between models'}",

@@ -38,6 +38,16 @@
   slider.addEventListener("input", () => show(Number(slider.value)));
   show(data.shown);
 
+  // What is closed is printed, too.
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details.part:not([open])")];
+    for (const part of closed) part.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const part of closed) part.open = false;
+  });
+
   // Texts under the pointer: of areas (children of a group) the one that is hit, of a series of marks the nearest.
   const REACH = 12;
   const centres = new WeakMap();

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 # Text stays text, and ids do not depend on the day.
-_SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none"}
+_SAME_BYTES: dict[Any, Any] = {"svg.hashsalt": "pairflip", "svg.fonttype": "none", "pdf.fonttype": 42}
 _KINDS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None}},
     "png": {"dpi": 150, "metadata": {"Software": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
 }
 
 
@@ -70,22 +71,31 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
 
 def save_all(figures: Mapping[str, Figure], folder: str | os.PathLike[str]) -> list[Path]:
     """Write figures by name as SVG and PNG into `folder` (made if missing); the same figure gives the same bytes."""
+    home = made_folder(folder, "the figures")
+    return [
+        write_whole(home / f"{name}.{kind}", figure_bytes(figure, kind), "the figure")
+        for name, figure in figures.items()
+        for kind in ("svg", "png")
+    ]
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the contents of an SVG, PNG or PDF file; the same figure gives the same bytes."""
     import matplotlib
 
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+        figure.savefig(buffer, format=kind, **_KINDS[kind])
+    return buffer.getvalue()
+
+
+def made_folder(folder: str | os.PathLike[str], what: str) -> Path:
+    """A folder, made if missing."""
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise type(error)(
-            f"Cannot make the folder {str(home)!r} for the figures: {reason}; name another one."
-        ) from None
-    paths = []
-    for name, figure in figures.items():
-        for kind, options in _KINDS.items():
-            buffer = io.BytesIO()
-            with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
-                figure.savefig(buffer, format=kind, **options)
-            paths.append(write_whole(home / f"{name}.{kind}", buffer.getvalue(), "the figure"))
-    return paths
+        raise type(error)(f"Cannot make the folder {str(home)!r} for {what}: {reason}; name another one.") from None
+    return home

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, named, unit_labels, vocabulary, what_is_counted
-from pairflip.selection.stability import THRESHOLD
+from pairflip.report.vocabulary import (
+    NAME_LENGTH,
+    Piece,
+    joined,
+    named,
+    plain,
+    unit_labels,
+    vocabulary,
+    what_is_counted,
+)
+from pairflip.rules import name_positions
+from pairflip.selection.stability import THRESHOLD, Finding
 from pairflip.selection.verdict import size_to_show
-from pairflip.text import number, percent, plural, r2_text
+from pairflip.text import column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
-    from pairflip.selection.stability import Stability
+    from pairflip.selection.stability import FalseBound, Ints, Stability
 
 _SINGLE = 6  # columns that are named one by one with their frequencies
+_LISTED = 3  # columns of a cluster that are named one by one
+_STEADIER = 0.5  # frequency of a band or cluster that is worth naming where its columns are not
 _OTHERS = 3  # columns named that were not chosen, but selected more often than a chosen one
-_CONDITIONS = "if the size had been fixed beforehand and all {}s without effect were equally likely to be selected"
 
 
 def known(curve: SizeCurve, size: int) -> Stability | None:
@@ -27,49 +39,107 @@ def known(curve: SizeCurve, size: int) -> Stability | None:
 
 
 def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
-    """How often random halves of the rows selected the same set and each of its columns, and the bound."""
+    """How often random halves of the rows selected the same set, and each of its columns or their bands and clusters.
+
+    A column that is not stable by itself is told by its cluster where that is selected more often.
+    """
     halves = known(curve, size)
     if halves is None:
         return []
-    frequency = {j: halves.frequency(j, size) for j in halves.chosen[halves.at(size)].tolist()}
-    chosen = sorted(frequency, key=lambda j: -frequency[j])
     same_set = percent(float(halves.set_frequency[halves.at(size)]))
     unit = what_is_counted(curve)
     same = f"the same {unit} was" if size == 1 else f"the same {size} {unit}s were"
     pieces: list[Piece] = [(f" In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}", False)]
-    stable = [j for j in chosen if frequency[j] >= THRESHOLD - 1e-9]
-    rest = chosen[len(stable) :]
-    if size > 1:
+    told = levels(halves, size)
+    stable = [each for each in told if each.columns.size == 1 and each.frequency >= THRESHOLD - 1e-9]
+    rest = [each for each in told if each not in stable]
+    if size > 1 or any(each.columns.size > 1 for each in rest):
         pieces.append(("; ", False))
         if stable:
             each = "" if len(stable) == 1 else "each "
-            pieces += named(unit_labels(curve, stable, NAME_LENGTH))
+            pieces += named(unit_labels(curve, [int(one.columns[0]) for one in stable], NAME_LENGTH))
             pieces.append((f" {each}in at least {percent(THRESHOLD)}" + (", " if rest else ""), False))
         if len(rest) > _SINGLE:
-            low, high = percent(frequency[rest[-1]]), percent(frequency[rest[0]])
+            low, high = percent(rest[-1].frequency), percent(rest[0].frequency)
             pieces.append((f"the {'other ' if stable else ''}{len(rest)} in {low} to {high}", False))
         else:
-            pieces += joined([_with_frequency(curve, j, frequency[j]) for j in rest])
-    pieces.append((".", False))
-    # Columns that were selected in more half-samples than the chosen column with the fewest (the last one).
-    least, every = frequency[chosen[-1]], zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
-    others = sorted((-float(often), j) for j, often in every if j not in frequency and often > least + 1e-9)
+            pieces += joined([_with_frequency(curve, halves, size, one) for one in rest])
+    return [*pieces, (".", False)]
+
+
+def levels(halves: Stability, size: int) -> list[Finding]:
+    """The chosen columns, each alone or within its cluster, at the level at which it is stable; most frequent first."""
+    levels, clusters = list[Finding](), halves.stable_clusters(0.0, size)
+    for j in halves.chosen[halves.at(size)].tolist():
+        frequency = halves.frequency(j, size)
+        level = Finding(np.array([j]), np.array([j]), frequency)
+        for cluster in clusters:
+            wider = cluster.columns.size > 1 and cluster.frequency > frequency
+            if wider and j in cluster.members and frequency < THRESHOLD - 1e-9:
+                level = cluster
+        if level not in levels:
+            levels.append(level)
+    return sorted(levels, key=lambda level: -level.frequency)
+
+
+def steadier(curve: SizeCurve, halves: Stability, size: int) -> str:
+    """Bands or clusters of chosen columns that at least half of the half-samples selected, as plain text."""
+    wide = [level for level in levels(halves, size) if level.columns.size > 1 and level.frequency >= _STEADIER]
+    return plain(joined([_with_frequency(curve, halves, size, level) for level in wide[:_SINGLE]]))
+
+
+def cluster_word(halves: Stability) -> str:
+    """Columns that stand in for each other are a band of a spectrum, or else a cluster."""
+    return "band" if halves.profile is not None else "cluster"
+
+
+def stability_details(curve: SizeCurve, size: int) -> list[Piece]:
+    """Columns that were selected more often than what was chosen, and the bound on what chance would make stable."""
+    halves = known(curve, size)
+    if halves is None:
+        return []
+    told, pieces = levels(halves, size), list[Piece]()
+    taken = np.concatenate([level.members for level in told] + [halves.chosen[halves.at(size)]])
+    every = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
+    others = sorted((-float(often), j) for j, often in every if j not in taken and often > told[-1].frequency + 1e-9)
     if others:
-        items = [_with_frequency(curve, j, -often) for often, j in others[:_OTHERS]]
+        alone = [Finding(np.array([j]), np.array([j]), -often) for often, j in others[:_OTHERS]]
+        items = [_with_frequency(curve, halves, size, each) for each in alone]
         if len(others) > _OTHERS:
             items.append([(f"{len(others) - _OTHERS} more", False)])
-        last = named(unit_labels(curve, chosen[-1:], NAME_LENGTH))
         pieces.append((" Not chosen, but selected more often than ", False))
-        pieces += [*last, (": ", False), *joined(items), (".", False)]
+        pieces += [*level_label(curve, halves, size, told[-1].columns), (": ", False), *joined(items), (".", False)]
+    stable = [level for level in told if level.frequency >= THRESHOLD - 1e-9]
     if stable:
-        most = number(halves.bound(THRESHOLD, size).worst_case, 2)
-        expected = f" Of {unit}s without effect, at most {most} would be expected to reach {percent(THRESHOLD)}"
-        pieces.append((f"{expected} by chance, {_CONDITIONS.format(unit)}.", False))
+        wide = any(level.columns.size > 1 for level in stable)
+        pieces.append((f" {bound_words(curve, halves, size, wide)}", False))
     return pieces
 
 
-def _with_frequency(curve: SizeCurve, unit: int, frequency: float) -> list[Piece]:
-    return [*named(unit_labels(curve, [unit], NAME_LENGTH)), (f" in {percent(frequency)}", False)]
+def level_label(curve: SizeCurve, halves: Stability, size: int, columns: Ints) -> list[Piece]:
+    """A column, or a group, by its name; a band or cluster as `cluster_label` says."""
+    if columns.size == 1:
+        return named(unit_labels(curve, columns.tolist(), NAME_LENGTH))
+    often = sorted(columns.tolist(), key=lambda j: -halves.frequency(j, size))
+    return cluster_label(curve.names, often, halves.profile is not None)
+
+
+def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> list[Piece]:
+    """Columns that stand in for each other, the first of which matters most: a band by its ends, few by their names."""
+    if ordered:
+        order = np.argsort(name_positions([names[j] for j in columns]), kind="stable")
+        first, last = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
+        return [("one of ", False), (first, True), (" to ", False), (last, True)]
+    if len(columns) > _LISTED:
+        return [
+            (f"one of {len(columns)} columns like ", False),
+            *named(column_labels(names, columns[:1], NAME_LENGTH)),
+        ]
+    return [("one of ", False), *named(column_labels(names, columns, NAME_LENGTH))]
+
+
+def _with_frequency(curve: SizeCurve, halves: Stability, size: int, level: Finding) -> list[Piece]:
+    return [*level_label(curve, halves, size, level.columns), (f" in {percent(level.frequency)}", False)]
 
 
 def null_words(curve: SizeCurve) -> str:
@@ -108,17 +178,29 @@ def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
         "frequencies": {names[j]: halves.frequency(j, size) for j in halves.chosen[at].tolist()},
         "threshold": THRESHOLD,
         "passing": [names[j] for j in halves.passing(THRESHOLD, size).tolist()],
-        "expected_false": [
-            {"threshold": b.threshold, "worst_case": b.worst_case, "r_concave": b.r_concave} for b in bounds
+        "expected_false": [_bound_record(bound) for bound in bounds],
+        "clusters": [
+            {"columns": [names[j] for j in each.columns.tolist()], "frequency": each.frequency}
+            for each in halves.stable_clusters(0.0, size)
         ],
+        "expected_false_clusters": None
+        if halves.clusters is None
+        else [_bound_record(halves.cluster_bound(bound.threshold, size)) for bound in bounds],
     }
 
 
-def bound_words(curve: SizeCurve, halves: Stability, size: int) -> str:
-    """Both bounds on the number of false columns, for the caption of the figure."""
-    unit, bound = what_is_counted(curve), halves.bound(THRESHOLD, size)
+def _bound_record(bound: FalseBound) -> dict[str, float]:
+    return {"threshold": bound.threshold, "worst_case": bound.worst_case, "r_concave": bound.r_concave}
+
+
+def bound_words(curve: SizeCurve, halves: Stability, size: int, clusters: bool = False) -> str:
+    """Both bounds on the number of columns, or of bands and clusters, that chance would make stable."""
+    unit = what_is_counted(curve)
+    told_of = f"{cluster_word(halves)}s of {unit}s" if clusters else plural(halves.n_candidates, f"candidate {unit}")
+    bound = halves.cluster_bound(THRESHOLD, size) if clusters else halves.bound(THRESHOLD, size)
     return (
-        f"Of {plural(halves.n_candidates, f'candidate {unit}')}, at most {number(bound.worst_case, 2)} without effect "
-        f"would be expected to reach {percent(THRESHOLD)} (Meinshausen and Bühlmann), {_CONDITIONS.format(unit)}; at "
-        f"most {number(bound.best, 2)} if their frequencies are also r-concave (Shah and Samworth)."
+        f"Of {told_of}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "
+        f"{percent(THRESHOLD)} by chance (Meinshausen and Bühlmann), if the size had been fixed beforehand and all "
+        f"{unit}s without effect were equally likely to be selected; at most {number(bound.best, 2)} if their "
+        "frequencies are also r-concave (Shah and Samworth)."
     )

@@ -7,10 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pairflip.selection.verdict import baseline, held_out
-from pairflip.text import aligned, clean, column_labels, explained, number, percent, plural, r2_text, shorten
+import numpy as np
+
+from pairflip.selection.curve import ChosenError
+from pairflip.selection.verdict import baseline, held_out, rule_of
+from pairflip.text import (
+    aligned,
+    aligned_plus_minus,
+    clean,
+    column_labels,
+    explained,
+    number,
+    percent,
+    plural,
+    r2_text,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
@@ -18,22 +32,41 @@ if TYPE_CHECKING:
 
 Piece = tuple[str, bool]
 """A text, and whether it is a name: names are set apart, so that they are never read as markup."""
+Paragraph = tuple[str, tuple[Piece, ...]]
+"""A label, and sentences."""
 NAME_LENGTH = 48
 """Characters of a name in a sentence."""
+
+
+class ToldNumber(NamedTuple):
+    """One of the numbers that an answer tells, and what it is to be compared with."""
+
+    name: str
+    value: str
+    note: str = ""  # its interval, and the number without columns
+
+    @property
+    def text(self) -> str:
+        """``RMSE 54 (51 to 58; 77 with the mean alone)``."""
+        return f"{self.name} {self.value}" + (f" ({self.note})" if self.note else "")
 
 
 class Vocabulary:
     """Words for a target of numbers; the classes below say where other targets differ."""
 
     predicted, mean = "target", "its mean"  # "No set of columns predicts the target better than its mean."
-    target = output = "target"  # "of the variance of the target"; what has coefficients of its own
-    mean_alone = "the mean"  # "between worse than the mean and 40 %"
-    loss, loss_per_row = "squared error", "RMSE"  # "One row carries 40 % of the squared error; without it the RMSE ..."
+    target = output = "target"  # what is shuffled; what has coefficients of its own
+    loss, loss_per_row = "squared error", "RMSE"  # "Row 3 carries 40 % of the squared error; without it the RMSE ..."
     ranking = "AUC"
+    minimized = "RMSE"  # by which figures and tables compare sizes
+    explains = "R2"
 
     def __init__(self, curve: SizeCurve) -> None:
         self.curve, self.words, self.unit = curve, curve.loss.words, what_is_counted(curve)
-        self.choice = f"number of {self.unit}s" + ("" if curve.ridge_surface is None else " and the ridge")
+
+    def shown(self, cv_error: Any) -> Floats:
+        """Values of cv_error as what is `minimized`."""
+        return np.asarray(np.sqrt(2.0 * np.maximum(cv_error, 0.0)))
 
     def error(self, size: int) -> float:
         """The error of held-out rows that people are shown first."""
@@ -47,14 +80,25 @@ class Vocabulary:
         """That error down a column of a table."""
         return aligned([self.error(size) for size in sizes])
 
+    def error_columns(self, sizes: Sequence[int]) -> list[tuple[str, list[str]]]:
+        """Columns of a table of sizes with their heads: errors, then what is explained or how well rows are ranked."""
+        places = [self.curve.at(size) for size in sizes]
+        error, spread = self.curve.cv_error[places], self.curve.cv_error_se[places]
+        half = (self.shown(error + spread) - self.shown(error - spread)) / 2.0
+        cells = aligned_plus_minus(self.shown(error).tolist(), half.tolist())
+        columns = [(f"{self.minimized} ± SE", cells), (self.words.share, self.share_cells(sizes))]
+        return (
+            columns if self.minimized == self.words.error else [(self.words.error, self.error_cells(sizes)), *columns]
+        )
+
     def share_cells(self, sizes: Sequence[int]) -> list[str]:
-        """The second number down a column of a table: what is explained, or how well rows are ranked."""
+        """What is explained, or how well rows are ranked, down a column of a table."""
         if self.curve.ranked is not None:
             return [f"{self.curve.ranked[self.curve.at(size)]:.3f}" for size in sizes]
         return [r2_text(held_out(self.curve, size).r2) for size in sizes]
 
     def share_text(self, size: int) -> str:
-        """The second number in a sentence: ``explained 87 % of the variance``, ``AUC 0.912``."""
+        """The same in a sentence: ``explained 87 % of the variance``, ``AUC 0.912``."""
         if self.curve.ranked is not None:
             return f"{self.words.share} {self.share_cells([size])[0]}"
         return explained(held_out(self.curve, size).r2).replace("variance", self.words.explained)
@@ -63,33 +107,57 @@ class Vocabulary:
         """The errors of one size, for a comparison: ``12 % wrong, log loss 0.31``."""
         return f"RMSE {self.error_text(size)}"
 
-    def without_columns(self) -> str:
-        """The error without columns, with which every other error is to be compared."""
-        if 0 not in self.curve.sizes:
-            return " in the unit of the target"
-        return f", and {self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
+    def compared(self, size: int, other: int) -> str:
+        """The errors of two sizes: ``RMSE 57.1 against 55.7``."""
+        return f"{self.short(size)} against {self.error_text(other)}"
 
-    def explains(self, size: int) -> str:
-        """``it explains``, ``they explain``."""
-        if self.curve.always.size:
-            return "all these together explain"
-        return "it explains" if self.curve.supports[self.curve.at(size)].size == 1 else "they explain"
+    def without_columns(self) -> str:
+        """The error without columns, with which every other error is to be compared; empty where it is not known."""
+        if 0 not in self.curve.sizes:
+            return ""
+        return f"{self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
+
+    def corrected(self, size: int) -> ChosenError | None:
+        """The errors that allow for the size having been chosen, if this one was."""
+        chosen = self.curve.chosen
+        return chosen if chosen is not None and chosen.size == size else None
+
+    def numbers(self, size: int) -> list[ToldNumber]:
+        """How well the chosen columns predict new rows: an error, then what is explained or how rows are ranked."""
+        chosen, value, ends = self.corrected(size), self.error_text(size), ""
+        if chosen is not None:
+            value, low, high = (number(each, 3) for each in chosen.rmse)
+            ends = f"{low} to {high}"
+        return [ToldNumber("RMSE", value, _notes(ends, self.without_columns())), self.share(size)]
+
+    def share(self, size: int) -> ToldNumber:
+        """What is explained of the variance or of the deviance; an interval may begin below 0."""
+        chosen = self.corrected(size)
+        if chosen is None:
+            return ToldNumber(self.explains, r2_text(held_out(self.curve, size).r2))
+        value, low, high = (r2_text(each) for each in chosen.r2)
+        return ToldNumber(self.explains, value, f"{'below 0' if chosen.r2[1] < 0 else low} to {high}")
+
+    @property
+    def allow(self) -> str:
+        """Whether the told numbers allow for the choice of the size; one that a criterion chose stays as it is."""
+        return "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
 
     def how_well(self, size: int) -> str:
-        """How well the chosen columns predict new rows, allowing for their number having been chosen."""
-        chosen, of = self.curve.chosen, f"of the variance of the {self.target}"
+        """These numbers in a sentence."""
+        where = "new rows"
+        if self.corrected(size) is None:
+            where = f"held-out rows: somewhat too good, because these chose the number of {self.unit}s"
+        return f"{', '.join(each.text for each in self.numbers(size))} on {where}."
+
+    def meaning(self, size: int) -> str:
+        """What these numbers and their ranges are; empty where nothing is to be said."""
+        chosen = self.corrected(size)
         if chosen is None:
-            return (
-                f"On rows that were held out, {self.explains(size)} {percent(held_out(self.curve, size).r2)} {of}: the "
-                f"error (RMSE) is {self.error_text(size)}{self.without_columns()}. That is somewhat too good, because "
-                f"the number of {self.unit}s was chosen by it."
-            )
-        rmse = [number(value, 3) for value in chosen.rmse]
-        return (
-            f"On new rows, {self.explains(size)} {share_words(chosen.r2, of)}: the error (RMSE) is about {rmse[0]} "
-            f"({rmse[1]} to {rmse[2]}){self.without_columns()}. This allows for the {self.choice} having "
-            f"been chosen; the ranges are {percent(chosen.level)} intervals."
-        )
+            return ""
+        choice = f"number of {self.unit}s" + ("" if self.curve.ridge_surface is None else " and the ridge")
+        ranges = f"ranges are {percent(chosen.level)} intervals"
+        return f"Those for new rows {self.allow} for the {choice} having been chosen; {ranges}."
 
     def record(self, size: int) -> dict[str, Any]:
         """Errors of held-out rows at a size, for machines."""
@@ -113,29 +181,38 @@ class _Deviance(Vocabulary):
     """Words for counts, and for losses of a user's own."""
 
     loss, loss_per_row = "deviance", "mean deviance"
+    minimized = "deviance"
+    explains = "D2"
+    error_name = "RMSE"
+
+    def shown(self, cv_error: Any) -> Floats:
+        return np.asarray(2.0 * cv_error)
 
     def short(self, size: int) -> str:
         return f"deviance {number(2.0 * self.curve.cv_error[self.curve.at(size)], 3)}"
 
-    def how_well(self, size: int) -> str:
-        chosen = self.curve.chosen
-        share = f"{percent(held_out(self.curve, size).r2)} of the deviance on rows that were held out"
-        allowed = f"That is somewhat too good, because the number of {self.unit}s was chosen by it."
-        if chosen is not None:
-            share = share_words(chosen.r2, "of the deviance on new rows", self.mean_alone)
-            errors = "The deviance allows" if chosen.auc is None else "AUC and deviance allow"
-            allowed = (
-                f"{errors} for the {self.choice} having been chosen; ranges are {percent(chosen.level)} intervals."
-            )
-        return f"{self.held_out_rows(size)} On the whole, {self.explains(size)} {share}. {allowed}"
+    def compared(self, size: int, other: int) -> str:
+        return f"{self.short(size)}, against {self.short(other)}"
 
-    def held_out_rows(self, size: int) -> str:
-        """The errors of held-out rows in words that need no explanation, beside those without columns."""
-        predictions = "predicted counts" if self.curve.loss.name == "poisson" else "predictions"
-        return (
-            f"On rows that were held out, the error of the {predictions} (RMSE) is {self.error_text(size)}, and "
-            f"{self.error_text(0)} with the {baseline(self.curve)}."
-        )
+    def numbers(self, size: int) -> list[ToldNumber]:
+        known = "" if self.corrected(size) is None else "held-out rows"
+        error = ToldNumber(self.error_name, self.error_text(size), _notes(known, self.without_columns()))
+        return [error, self.share(size) if self.curve.ranked is None else self.ranked(size)]
+
+    def ranked(self, size: int) -> ToldNumber:
+        """How well rows are ranked."""
+        chosen, ranks = self.corrected(size), self.curve.ranked
+        name = self.ranking[0].upper() + self.ranking[1:]
+        if chosen is None or chosen.ranked is None:
+            assert ranks is not None
+            return ToldNumber(name, f"{ranks[self.curve.at(size)]:.2f}", "0.5 is chance")
+        value, low, high = (f"{each:.2f}" for each in chosen.ranked)
+        return ToldNumber(name, value, f"{low} to {high}; 0.5 is chance")
+
+    def meaning(self, size: int) -> str:
+        share = self.share(size)
+        told = "" if self.curve.ranked is None else f": {share.value}" + (f" ({share.note})" if share.note else "")
+        return f"D2 is the explained part of the deviance{told}. {super().meaning(size)}".rstrip()
 
     def record(self, size: int) -> dict[str, Any]:
         error = 2.0 * float(self.curve.cv_error[self.curve.at(size)])
@@ -154,7 +231,12 @@ class _Classes(_Deviance):
     """Words for classes, whose error is the fraction that is put into the wrong one."""
 
     predicted = output = "class"
-    mean = mean_alone = "the class frequencies"
+    mean = "the class frequencies"
+    minimized = "log loss"
+    error_name = "Wrong class"
+
+    def shown(self, cv_error: Any) -> Floats:
+        return np.asarray(cv_error)
 
     def error(self, size: int) -> float:
         assert self.curve.classes is not None
@@ -169,17 +251,11 @@ class _Classes(_Deviance):
     def short(self, size: int) -> str:
         return f"{self.error_text(size)} wrong, log loss {number(self.curve.cv_error[self.curve.at(size)], 3)}"
 
-    def held_out_rows(self, size: int) -> str:
-        curve, classes, chosen = self.curve, self.curve.classes, self.curve.chosen
+    def without_columns(self) -> str:
+        classes = self.curve.classes
         assert classes is not None
-        beside = f"{percent(classes.majority)} if all are called {classes.labels[int(classes.shares.argmax())]!r}"
-        if curve.always.size:
-            beside = f"{self.error_text(0)} with the {baseline(curve)}, {beside}"
-        area = "" if classes.auc is None else f"; AUC is {classes.auc[curve.at(size)]:.2f} (0.5 is chance)"
-        if chosen is not None and chosen.auc is not None and chosen.size == size:
-            middle, low, high = (f"{value:.2f}" for value in chosen.auc)
-            area = f"; AUC on new rows is about {middle} ({low} to {high}; 0.5 is chance)"
-        return f"On rows that were held out, {self.error_text(size)} are put into the wrong class ({beside}){area}."
+        most = f"{percent(classes.majority)} if all are called {classes.labels[int(classes.shares.argmax())]!r}"
+        return _notes(super().without_columns() if self.curve.always.size else "", most)
 
     def more_errors(self, size: int) -> dict[str, Any]:
         classes = self.curve.classes
@@ -204,20 +280,14 @@ class _Survival(_Deviance):
         assert self.curve.survival is not None
         return f"{self.curve.survival.concordance[self.curve.at(size)]:.2f}"
 
-    def how_well(self, size: int) -> str:
-        chosen = self.curve.chosen
-        where, how_high = "rows that were held out", f"is {self.concordance(size)} (0.5 is chance)"
-        allowed = "That is somewhat too good, because the number of columns was chosen by these rows."
-        if chosen is not None and chosen.ranked is not None and chosen.size == size:
-            middle, low, high = (f"{value:.2f}" for value in chosen.ranked)
-            where, how_high = "new rows", f"is about {middle} ({low} to {high}; 0.5 is chance)"
-            allowed = f"This allows for the choice of the size; the range is a {percent(chosen.level)} interval."
-        if self.curve.always.size:
-            how_high += f", and {self.concordance(0)} with the {baseline(self.curve)}"
-        return (
-            f"On {where}, the concordance {how_high}: of two rows whose order is known, so often the one with the "
-            f"higher risk has the event first. {allowed}"
-        )
+    def numbers(self, size: int) -> list[ToldNumber]:
+        ranked = self.ranked(size)
+        forced = f"{self.concordance(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
+        return [ranked._replace(note=_notes(ranked.note, forced))]
+
+    def meaning(self, size: int) -> str:
+        meaning = "Concordance: of two rows whose order is known, how often the one with the higher risk is the first."
+        return f"{meaning} {Vocabulary.meaning(self, size)}".rstrip()
 
     def more_errors(self, size: int) -> dict[str, Any]:
         return {}
@@ -234,15 +304,9 @@ def vocabulary(curve: SizeCurve) -> Vocabulary:
     return Vocabulary(curve) if curve.loss.squared else _Deviance(curve)
 
 
-def share_words(shares: tuple[float, float, float], of: str, than: str = "the mean") -> str:
-    """``about 36 % of the variance (12 % to 57 %)``: what is explained, and its interval as computed.
-
-    An interval that reaches below zero begins with "worse than the mean", or what else explains nothing.
-    """
-    middle, low, high = (percent(share) for share in shares)
-    about = {">": f"more than {middle[1:]}", "<": f"less than {middle[1:]}"}.get(middle[0], f"about {middle}")
-    within = f"{low} to {high}" if shares[1] >= 0 else f"between worse than {than} and {high}"
-    return f"{about} {of}" + (f" ({within})" if len({middle, low, high}) > 1 else "")
+def _notes(*texts: str) -> str:
+    """What stands in one parenthesis."""
+    return "; ".join(text for text in texts if text)
 
 
 def target_record(names: Sequence[str], r2: Floats, rmse: Floats) -> list[dict[str, Any]]:
@@ -251,18 +315,18 @@ def target_record(names: Sequence[str], r2: Floats, rmse: Floats) -> list[dict[s
     return [{"target": name, "r2": share if isfinite(share) else None, "rmse": error} for name, share, error in errors]
 
 
-def error_texts(curve: SizeCurve, sizes: Sequence[int]) -> list[str]:
-    """The errors of some sizes as texts, each for itself."""
-    words = vocabulary(curve)
-    return words.error_cells(sizes) if curve.classes is not None else [words.error_text(size) for size in sizes]
-
-
 # Units: columns, or groups of columns where these are chosen as a whole -----------------------------------------------
 
 
 def what_is_counted(curve: SizeCurve) -> str:
     """``column`` or ``group``."""
     return "column" if curve.groups is None else "group"
+
+
+def n_candidates(curve: SizeCurve) -> int:
+    """How many columns, or groups, there were to choose from."""
+    units = len(curve.names) if curve.units is None else np.unique(curve.units.first).size
+    return int(units - curve.always.size)
 
 
 def size_text(curve: SizeCurve, size: int) -> str:
@@ -297,9 +361,11 @@ def unit_labels(curve: SizeCurve, units: Sequence[int], length: int | None = Non
 # Names in sentences ---------------------------------------------------------------------------------------------------
 
 
-def joined(items: Sequence[list[Piece]]) -> list[Piece]:
-    """Parts of a list in a sentence, with commas and "and"."""
+def joined(items: Sequence[list[Piece]], most: int | None = None) -> list[Piece]:
+    """Parts of a list in a sentence, with commas and "and"; the first few and how many more where there are `most`."""
     pieces: list[Piece] = []
+    if most is not None and len(items) > most:
+        items = [*items[:most], [(f"{len(items) - most:,} more", False)]]
     for i, item in enumerate(items):
         if i:
             pieces.append((" and " if i == len(items) - 1 else ", ", False))

@@ -9,6 +9,13 @@ columns (the constant among them), the posterior weight of a model is its prior 
 for an unknown variance of the noise (prior :math:`1/\sigma^2`) or a known one, v. Coefficients then have the mean
 :math:`\frac{g}{1+g} x` and the covariance :math:`\frac{g}{1+g} \sigma^2 G_{SS}^{-1}`, where :math:`\sigma^2` is v or
 :math:`2 (E_0 + g E) / ((1+g) (\nu - 2))` (Liang, Paulo, Molina, Clyde & Berger, JASA 103, 2008).
+
+Their hyper-g prior, :math:`p(g) = \frac12 (1 + g)^{-3/2}` (a = 3), leaves g to the data. With :math:`R^2 = 1 - E / E_0`
+the weight of a model of d columns is then its prior times
+
+.. math:: \int p(g)\, (1 + g)^{(\nu - d)/2} (1 + (1 - R^2) g)^{-\nu/2}\, dg ,
+
+and coefficients are averaged over g, too. The integrals are tabulated once, by d and E (`hyper_g`).
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from scipy.special import betaln, gammaln
 from pairflip.engines.base import RankTooSmall
 from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
-from pairflip.inputs import as_table
+from pairflip.inputs import as_table, find_columns
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
@@ -51,6 +58,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+    from pairflip.engines.numba.models import Mixture, ModelSums
+
 ENUMERATED = 2**20
 """Up to so many models all of them are visited (a second or so)."""
 _MOST_ENUMERATED = 2**30
@@ -67,7 +76,7 @@ Ints = NDArray[np.int64]
 class ModelPrior:
     """What was assumed, in numbers."""
 
-    g: float  # of the g-prior
+    g: float | None  # of the g-prior; None: integrated out under the hyper-g prior
     name: str  # prior of the models, in words
     log_prior: Floats  # (n + 1,), of each single model of a size; minus infinity where a size is not allowed
     variance: float | None  # of the noise; None: unknown
@@ -85,8 +94,13 @@ class ModelPrior:
 
     @property
     def shrink(self) -> float:
-        """What coefficients are multiplied by, g / (1 + g)."""
-        return self.g / (1.0 + self.g)
+        """What coefficients are multiplied by, g / (1 + g); 1 where that depends on the model."""
+        return 1.0 if self.g is None else self.g / (1.0 + self.g)
+
+    @property
+    def coefficients(self) -> str:
+        """The prior of the coefficients, in words."""
+        return "the hyper-g prior (a = 3)" if self.g is None else f"Zellner's prior with g = {self.g:g}"
 
     def size_probability(self) -> Floats:
         """Probability (n + 1,) of each number of columns before the data are seen."""
@@ -105,8 +119,8 @@ class ModelPrior:
         """The variance of the noise as a + b E of a model, when no columns leave the energy `empty`."""
         if self.variance is not None:
             return self.variance, 0.0
-        below = (1.0 + self.g) * (self.freedom - 2.0)
-        return 2.0 * empty / below, 2.0 * self.g / below
+        below = self.freedom - 2.0
+        return 2.0 * empty * (1.0 - self.shrink) / below, 2.0 * self.shrink / below
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +193,36 @@ class Posterior:
         often = np.flatnonzero(self.inclusion_probability >= 0.5)
         return np.setdiff1d(often, self.problem.always)
 
+    def any_of(self, columns: Any) -> tuple[float, float]:
+        """Probability that at least one of some columns is in the model: columns that stand in for each other share it.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Columns of X, by index or by name.
+
+        Returns
+        -------
+        probability, error : float
+            The probability, and its Monte Carlo standard error (0 where all models were visited).
+        """
+        wanted = find_columns(columns, self.names, "columns")
+        if np.isin(wanted, self.problem.always).any():
+            return 1.0, 0.0
+        units = self.problem.units
+        wanted = wanted if units is None else units.units_of(wanted)
+        if self.sizes.size:
+            inside = np.isin(self.draws, wanted).any(axis=2)
+            share, error = _frequencies(np.where(inside, np.int32(0), np.int32(-1))[:, :, None], 1)
+            return float(share[0]), float(error[0])
+        models = _Models(self.problem, self.prior)
+        among = np.isin(self.problem.form.candidates, wanted)
+        # With these units first, models that have one of them are those whose smallest unit is one of them.
+        parts = _visit_all(models, local_threads(None), np.argsort(~among, kind="stable"), top=0)
+        logs = np.array([sums.scalars[0] for sums in parts])
+        totals = np.exp(logs - logs.max()) * [sums.scalars[1] for sums in parts]
+        return float(totals[1 : 1 + among.sum()].sum() / totals.sum()), 0.0
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict new rows, averaged over models.
 
@@ -203,9 +247,12 @@ class Posterior:
         if not return_std:
             return mean
         weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
+        mixture = None
+        if self.prior.g is None:
+            mixture = _mixture(self.prior, 0.5 * self.problem.form.yy, max(len(model) for model in self.models))
         enough = int(np.searchsorted(np.cumsum(self.model_probability), _MASS)) + 1
         for share, support in zip(self.model_probability, self.models[: min(enough, _MODELS)], strict=False):
-            model_mean, model_variance = _predict(self.problem, self.prior, support, rows)
+            model_mean, model_variance = _predict(self.problem, self.prior, mixture, support, rows)
             weight += share
             middle += share * model_mean
             square += share * (model_mean**2 + model_variance)
@@ -238,7 +285,7 @@ class Posterior:
         units = self.problem.units
         inside = (self.draws[..., None] == (often if units is None else units.first[often])).any(axis=2)
         series = {"size": self.sizes, "energy": self.energies}
-        about = {"g": self.prior.g, "prior": self.prior.name}
+        about = {"g": "hyper" if self.prior.g is None else self.prior.g, "prior": self.prior.name}
         return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -273,7 +320,7 @@ class Posterior:
         noun = "columns" if self.problem.units is None else "groups of columns"
         return (
             f"Probabilities given that the target is linear in some of the {noun} with normal noise {noise}, "
-            f"coefficients have Zellner's prior with g = {self.prior.g:g}, and models before the data: "
+            f"coefficients have {self.prior.coefficients}, and models before the data: "
             f"{self.prior.name} ({seen})."
         )
 
@@ -283,8 +330,12 @@ def _forced(problem: SubsetProblem, X: Floats) -> Floats:
     return np.column_stack([np.ones((len(X), int(problem.center is not None))), X[:, problem.always]])
 
 
-def _predict(problem: SubsetProblem, prior: ModelPrior, support: Ints, X: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance (R,) of new observations under the g-prior and one model."""
+def _predict(
+    problem: SubsetProblem, prior: ModelPrior, mixture: Mixture | None, support: Ints, X: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and variance (R,) of new observations under the g-prior, or a mixture of them, and one model."""
+    from pairflip.engines.numba.models import mixed
+
     w, Z, new = np.sqrt(problem.sample_weight)[:, None], _forced(problem, problem.X), _forced(problem, X)
     inverse = np.linalg.pinv(w * Z)
     lift = inverse @ (w * problem.X[:, support])
@@ -296,19 +347,26 @@ def _predict(problem: SubsetProblem, prior: ModelPrior, support: Ints, X: Floats
     back = right[:rank].T / values[:rank] / scale[:, None]
     target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
     fitted = basis[:, :rank].T @ target
-    coef = prior.shrink * back @ fitted
+    left, empty = 0.5 * max(float(target @ target - fitted @ fitted), 0.0), 0.5 * float(target @ target)
+    spread, slope = prior.noise(empty)
+    u, square, noise = prior.shrink, prior.shrink**2, spread + slope * left
+    shrunken = u * noise
+    if mixture is not None:  # means over g
+        u, square = (float(mixed.py_func(mixture, rank, left, part)) for part in (1, 2))
+        noise = 2.0 * (empty * (1.0 - u) + u * left) / (prior.freedom - 2.0)
+        shrunken = 2.0 * (empty * (u - square) + square * left) / (prior.freedom - 2.0)
+    coef = u * back @ fitted
     constant = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ coef))
-    spread, slope = prior.noise(0.5 * float(target @ target))
-    noise = spread + slope * 0.5 * max(float(target @ target - fitted @ fitted), 0.0)
     away = (X[:, support] - new @ lift) @ back
     leverage = np.einsum("rf,fe,re->r", new, inverse @ inverse.T, new)
-    leverage += prior.shrink * np.einsum("rk,rk->r", away, away)
-    return X[:, support] @ coef + new @ constant, noise * (1.0 + leverage)
+    variance = noise * (1.0 + leverage) + shrunken * np.einsum("rk,rk->r", away, away)
+    variance += (square - u**2) * (away @ fitted) ** 2
+    return X[:, support] @ coef + new @ constant, variance
 
 
 def posterior(
     problem: SubsetProblem,
-    g: float | Literal["unit", "bric"] = "unit",
+    g: float | Literal["unit", "bric", "hyper"] = "unit",
     prior: str | float | tuple[float, float] = "beta-binomial",
     sizes: Iterable[int] | None = None,
     *,
@@ -330,9 +388,10 @@ def posterior(
         Table and target: squared error of one target, no ridge. A row of weight 2 counts as two rows. With groups of
         columns, models are sets of groups: sizes, priors and probabilities are those of groups, and the g-prior counts
         their independent columns.
-    g : float, "unit" or "bric"
+    g : float, "unit", "bric" or "hyper"
         Of Zellner's g-prior: coefficients are expected to be about as large as g rows allow to see. ``"unit"``: the
-        number of rows; ``"bric"``: the larger of that and the squared number of columns.
+        number of rows; ``"bric"``: the larger of that and the squared number of columns; ``"hyper"``: integrated out
+        under the hyper-g prior (a = 3), so that the data say how large coefficients are.
     prior : "beta-binomial", "uniform", float or (a, b)
         Of models: all sizes alike; all models alike (with many columns, that expects half of them to be in); the
         probability of each column; or a beta distribution of that probability.
@@ -371,9 +430,9 @@ def posterior(
     check_counts(_BATCHES, sweeps=sweeps)
     numbers, before = chain_numbers(chains, first_chain), before_counting(sweeps, burn_in)
     settings = chain_settings(
-        problem, run="posterior", g=assumed.g, prior=np.array(prior).tolist(), smallest=assumed.smallest,
-        largest=assumed.largest, variance=None if variance is None else float(variance), sweeps=int(sweeps),
-        burn_in=before, seed=check_seed(seed),
+        problem, run="posterior", g="hyper" if assumed.g is None else assumed.g, prior=np.array(prior).tolist(),
+        smallest=assumed.smallest, largest=assumed.largest, variance=None if variance is None else float(variance),
+        sweeps=int(sweeps), burn_in=before, seed=check_seed(seed),
     )  # fmt: skip
     return _by_walks(problem, assumed, settings, numbers, journal, local_threads(n_jobs), began)
 
@@ -407,9 +466,13 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     if variance is not None and not (_is_number(variance) and variance > 0):
         raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
     named = {"unit": rows, "bric": max(rows, float(problem.candidates.size) ** 2)}
+    if isinstance(g, str) and g == "hyper":
+        if variance is not None:
+            raise ValueError("g is 'hyper' and variance is given; expected one of them: leave variance out.")
+        return ModelPrior(None, name, log_prior, variance, freedom)
     value: Any = named.get(g) if isinstance(g, str) else g
     if not (_is_number(value) and value > 0):
-        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows) or 'bric'.")
+        raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows), 'bric' or 'hyper'.")
     return ModelPrior(float(value), name, log_prior, variance, freedom)
 
 
@@ -454,6 +517,44 @@ def _sizes(sizes: Iterable[int] | None, n: int, freedom: float) -> Any:
     return allowed
 
 
+_HYPER = 3.0  # a of the hyper-g prior
+_TAIL = 25.0  # logarithm of what is negligible of an integral
+
+
+def hyper_g(d: int, s: Floats, freedom: float) -> Floats:
+    r"""Logarithm of the weight, and means of u = g / (1 + g) and of its square (Z, 3), of models of d columns.
+
+    The energies E are those with :math:`s = \nu (E_0 / E - 1)` (Z,). With t = ln g the integrand has exponential tails
+    on both sides, and the trapezoidal rule converges exponentially. Its mode is a root of a quadratic equation.
+    """
+    ratio = 1.0 / (1.0 + s / freedom)  # E / E_0
+    # d/dt = 1 + b g / (1 + g) - c r g / (1 + r g) = 0
+    b, c = 0.5 * (freedom - d - _HYPER), 0.5 * freedom
+    A, B = ratio * (1.0 + b - c), 1.0 + ratio + b - c * ratio
+    root = np.sqrt(B**2 - 4.0 * A)
+    mode = np.where(B < 0, 2.0 / (np.abs(B) + root), (np.abs(B) + root) / (-2.0 * A))
+    step = min(0.25, 0.5 / np.sqrt(d + 1.0))
+    t = np.arange(-_TAIL, 2.0 * _TAIL / (d + 1.0) + 3.0, step) + np.log(mode)[:, None]
+    log_g1 = np.logaddexp(0.0, t)
+    logs = np.log(0.5 * (_HYPER - 2.0)) + t + b * log_g1 - c * np.logaddexp(0.0, t + np.log(ratio)[:, None])
+    highest = logs.max(axis=1, keepdims=True)
+    weights, u = np.exp(logs - highest), np.exp(t - log_g1)
+    total = weights.sum(axis=1)
+    means = np.stack([(weights * u**power).sum(axis=1) / total for power in (1, 2)], axis=1)
+    return np.column_stack([highest[:, 0] + np.log(step * total), means])
+
+
+def _mixture(prior: ModelPrior, empty: float, most: int) -> Mixture:
+    """The table of the hyper-g prior for models of up to so many columns, when no columns leave the energy `empty`."""
+    from pairflip.engines.numba.models import PLACES, STEP, Mixture
+
+    s = np.expm1(STEP * np.arange(PLACES))
+    table = np.zeros((most + 1, PLACES, 3))
+    for d in range(1, most + 1):
+        table[d] = hyper_g(d, s, prior.freedom)
+    return Mixture(table, empty, prior.freedom)
+
+
 class _Models:
     """Models of a problem under a prior: units of columns, and what sets of them weigh.
 
@@ -461,7 +562,7 @@ class _Models:
     """
 
     def __init__(self, problem: SubsetProblem, prior: ModelPrior) -> None:
-        from pairflip.engines.numba.models import INFLATED, ModelWeight
+        from pairflip.engines.numba.models import INFLATED, NO_MIXTURE, ModelWeight
 
         self.problem, self.prior, self.inflated, form = problem, prior, INFLATED, problem.form
         self.start, self.widths = form.start, form.widths
@@ -469,10 +570,13 @@ class _Models:
         spread, slope = prior.noise(0.5 * self.yy)
         known = prior.variance is not None
         a = prior.shrink / prior.variance if prior.variance is not None else 0.5 * prior.freedom
-        self.weight = ModelWeight(
-            prior.log_prior, 0.5 * np.log1p(prior.g), a, 0.0 if known else 0.5 * self.yy / prior.g, prior.shrink,
-            spread, slope, max(int(prior.freedom) - 2, 0),
-        )  # fmt: skip
+        column, offset, mixture, most = 0.0, 0.0, NO_MIXTURE, max(int(prior.freedom) - 2, 0)
+        if prior.g is None:
+            widest = int(np.sort(self.widths)[::-1][: prior.largest].sum())
+            mixture = _mixture(prior, 0.5 * self.yy, min(most, widest))
+        else:
+            column, offset = 0.5 * np.log1p(prior.g), 0.0 if known else 0.5 * self.yy / prior.g
+        self.weight = ModelWeight(prior.log_prior, column, a, offset, prior.shrink, spread, slope, most, mixture)
 
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
@@ -483,6 +587,8 @@ class _Models:
 
     def weigh(self, units: Ints) -> tuple[float, float]:
         """Logarithm of the weight of some units, and their energy; minus infinity if they depend on each other."""
+        from pairflip.engines.numba.models import weight_of_model
+
         w, d = self.weight, int(self.widths[units].sum())
         if d > w.most:
             return -np.inf, np.inf
@@ -492,18 +598,21 @@ class _Models:
             return -np.inf, np.inf
         if P.size and not (P.diagonal().min() > 0 and P.diagonal().max() < self.inflated):
             return -np.inf, np.inf
-        return float(w.prior[units.size] - w.column * d - w.a * (np.log(energy + w.c) if w.c else energy)), energy
+        return float(weight_of_model(w, energy, units.size, d)), energy
 
     def moments(self, supports: list[Ints], share: Floats) -> tuple[Floats, Floats]:
         """Means (D,) of the coefficients over models with these shares, and mean products within units (D, widest)."""
+        from pairflip.engines.numba.models import moments_of_model
+
         w, first, second = self.weight, np.zeros(self.b.size), np.zeros((self.b.size, int(self.widths.max(initial=1))))
         for units, part in zip(supports, share, strict=True):
             energy, x, P = self.fit(units)
-            products = w.shrink**2 * np.outer(x, x) + w.shrink * (w.spread + w.slope * energy) * P
-            first[self.problem.form.places(units)] += part * w.shrink * x
-            for u, a in zip(units, np.cumsum(self.widths[units]) - self.widths[units], strict=True):
-                columns, at = slice(self.start[u], self.start[u + 1]), slice(a, a + self.widths[u])
-                second[columns, : self.widths[u]] += part * products[at, at]
+            u, square, noise = moments_of_model(w, energy, x.size)
+            products = square * np.outer(x, x) + noise * P
+            first[self.problem.form.places(units)] += part * u * x
+            for unit, a in zip(units, np.cumsum(self.widths[units]) - self.widths[units], strict=True):
+                columns, at = slice(self.start[unit], self.start[unit + 1]), slice(a, a + self.widths[unit])
+                second[columns, : self.widths[unit]] += part * products[at, at]
         return first, second
 
     def columns_of(self, units: Ints) -> Ints:
@@ -512,24 +621,31 @@ class _Models:
 
 
 @one_blas_thread()
-def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, began: float) -> Posterior:
-    """All models, those with the same smallest unit together."""
-    from pairflip.engines.numba.models import ModelSums, new_sums, new_tables, visit_models
+def _visit_all(models: _Models, threads: int, order: Ints, top: int) -> list[ModelSums]:
+    """Sums over all models of the units in some order: those of no units, then those with the same first unit."""
+    from pairflip.engines.numba.models import new_sums, new_tables, visit_models
     from pairflip.engines.numba.table import plain_form
 
     announce_compilation(visit_models)
-    models = _Models(problem, prior)
-    n, largest, form = models.n, prior.largest, plain_form(models.b[None], models.yy)
+    largest, places = models.prior.largest, models.problem.form.places(order)
+    start = np.concatenate([[0], np.cumsum(models.widths[order])])
+    form, matrix = plain_form(models.b[None, places], models.yy), models.matrix[np.ix_(places, places)]
     widest = min(int(np.sort(models.widths)[::-1][:largest].sum()), models.weight.most)
-    parts = [(-1, 0), *((u, u + 1) for u in range(n))]
 
     def visit(part: tuple[int, int]) -> ModelSums:
-        sums, tables = new_sums(models.start, _TOP), new_tables(largest, max(widest, 1), models.b.size)
-        visit_models(form, models.matrix, models.start, models.weight, sums, tables, largest, *part)
+        sums, tables = new_sums(start, top), new_tables(largest, max(widest, 1), models.b.size)
+        visit_models(form, matrix, start, models.weight, sums, tables, largest, *part)
         return sums
 
     with ThreadPoolExecutor(threads) as pool:
-        visited_parts = list(pool.map(visit, parts))
+        return list(pool.map(visit, [(-1, 0), *((u, u + 1) for u in range(models.n))]))
+
+
+def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, began: float) -> Posterior:
+    """All models, those with the same smallest unit together."""
+    models = _Models(problem, prior)
+    n = models.n
+    visited_parts = _visit_all(models, threads, np.arange(n), _TOP)
     highest = max(float(sums.scalars[0]) for sums in visited_parts)
     factor = np.exp([float(sums.scalars[0]) - highest for sums in visited_parts])
     total = float(factor @ [sums.scalars[1] for sums in visited_parts])
@@ -607,7 +723,12 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
     sizes = w.prior[k] - w.column * k + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     first = min(max(prior.smallest, chain), prior.largest)
     keys = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
-    weights: dict[str, Any] = {"sizes": np.append(sizes, -np.inf), "offset": w.c, "inflation": INFLATED}
+    weights: dict[str, Any] = {
+        "sizes": np.append(sizes, -np.inf),
+        "offset": w.c,
+        "inflation": INFLATED,
+        "mixture": w.mixture,
+    }
     flips = np.array([before * n] * (before > 0) + [n] * sweeps, np.int64)
     output = new_output(1, flips.size, prior.largest, record=True)
     while True:

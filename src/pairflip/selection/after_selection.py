@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairflip.journal_file import MANIFEST, Folder
 from pairflip.least_squares import Floats
-from pairflip.losses.held_out import HeldOutErrors, mean_and_error
+from pairflip.losses.held_out import mean_and_error
 from pairflip.philox import address_keys, start_order
+from pairflip.preparation import take_rows
 from pairflip.problem import SubsetProblem
 from pairflip.search.portfolio import first_best
 from pairflip.search.posterior import Posterior
+from pairflip.selection.averaging import foreseen_average
 from pairflip.selection.criteria import explained_fraction
 from pairflip.selection.curve import Inclusion, NullCheck, OuterError, SizeCurve
 from pairflip.selection.facts import told_by_the_mean
@@ -25,7 +27,14 @@ from pairflip.selection.folds import Blocks, Folds, as_folds
 from pairflip.selection.progress import Show, foreseen_seconds
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability
-from pairflip.selection.subsampling import TooFewRows, check_room, half_samples, search_halves, summarize
+from pairflip.selection.subsampling import (
+    TooFewRows,
+    check_room,
+    half_samples,
+    search_halves,
+    summarize,
+    with_clusters,
+)
 from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.selection.worker import FORMED, TooFewColumns
@@ -39,11 +48,12 @@ _ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
 def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int) -> float:
     """Seconds, by the cost models, of all that a selection does after the searches of its first grid.
 
-    That is the grids of other ridges, half-samples, shuffled targets and outer folds, and what assembles a curve.
+    That is the grids of other ridges, half-samples and their average, shuffled targets and outer folds, and what
+    assembles a curve.
     """
     grid, problem = grids[0], grids[0].problem
     others = len(grids) - 1 + selection.outer * len(grids)
-    seconds = _ASSEMBLED_S * (1 + others)
+    seconds = _ASSEMBLED_S * (1 + others) + foreseen_average(grid, selection, threads)
     if others:
         chains = {k: grid.chains * len(grid.folds) + grid.final_chains[k] for k in grid.sizes}
         seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
@@ -51,7 +61,7 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
     if halves:
         how: dict[str, Any] = {"seed": 0, "engine": grid.engine, "effort": selection.effort, "final": False}
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
-            half = plan_halves(problem, k, grid.folds, **how)
+            half = plan_halves(problem, (k,), grid.folds, **how)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
     return seconds
 
@@ -112,7 +122,7 @@ def _stability(
     final = [curve.supports[curve.at(k)] for k in possible]
     if problem.units is not None:
         final = [problem.units.units_of(columns) for columns in final]
-    return summarize(problem, halves, possible, final, supports)
+    return with_clusters(problem, summarize(problem, halves, possible, final, supports))
 
 
 def _permutation_check(grid: Grid, size: int, halves: Folds, shuffles: int, folder: Path | None, how: Any) -> NullCheck:
@@ -134,7 +144,7 @@ def _permutation_check(grid: Grid, size: int, halves: Folds, shuffles: int, fold
         fold, weights = folds.fold.repeat(q), problem.sample_weight[folds.row].repeat(q)
         residuals = by_chain[first_best(energies, errors.yy)[fold], np.arange(fold.size)]
         # In units of the training rows, as the errors are, where there are such units.
-        observed = errors.observed if isinstance(errors, HeldOutErrors) else problem.y[folds.row]
+        observed = errors.observed
         r2 = explained_fraction(observed, residuals, weights)
         halved = summarize(problem, halves, (size,), [best], [every[n_folds:]])
         rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
@@ -150,7 +160,7 @@ def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
     unexplained = form.targets[present] * form.target_scale / root[:, None]  # by the forced columns
     y = problem.targets.copy()
     y[present] += unexplained[start_order(key, present.size)] - unexplained  # several targets stay together
-    other = rebuilt(problem, slice(None), y if problem.target_names else y[:, 0])
+    other = problem.rebuilt(slice(None), y if problem.target_names else y[:, 0])
     if other.form.n_columns > FORMED:
         other.form.dense = False
     return other
@@ -180,21 +190,21 @@ def outer_error(
     costs as many selections as there are outer folds; `select` is `select_size`, told how to run.
     """
     folds, loss = outer_folds(problem, selection, groups), problem.loss
-    inner = replace(selection, outer=0, stability=0, null=0)
+    inner = replace(selection, outer=0, stability=0, null=0, predict_with="subset")
     told, by_the_mean, sizes, supports, scales = [], [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         others = np.setdiff1d(np.arange(problem.n_rows), left_out)
         folder = None if journal is None else Path(journal) / "outer" / f"{number + 1:02d}"
         labels = None if groups is None else np.asarray(groups)[others]
         try:
-            part = rebuilt(problem, others)
+            part = problem.rebuilt(others)
             curve = select(part, inner, groups=labels, journal=folder)
         except ValueError as refusal:
             raise ValueError(f"outer {numbered('fold', number)}: {refusal}") from None
         sizes.append(recommended_size(curve))
         supports.append(curve.supports[curve.at(sizes[-1])])
         if loss.squared:
-            told.append(curve.predict(np.asarray(problem.X[rows]), sizes[-1]))
+            told.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
         else:  # with offsets, or the hazard of the other rows
             known = loss.observed(problem.y[rows])
             judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))
@@ -223,29 +233,6 @@ def outer_error(
     shares = [explained_fraction(y, rest, weights) for y, rest in zip(observed.T, residuals.T, strict=True)]
     rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
     return replace(outer, target_rmse=rmse, target_r2=np.array(shares))
-
-
-def rebuilt(problem: SubsetProblem, rows: NDArray[np.int64] | slice, y: Any = None) -> SubsetProblem:
-    """The same problem on some of its rows, with its own target or another one."""
-    if y is None:
-        y = problem.y[rows]
-        if problem.classes is not None:
-            y = problem.classes[np.asarray(problem.loss.strata(y), dtype=np.int64)]
-    part = SubsetProblem(
-        problem.X[rows],
-        y,
-        names=problem.column_names,
-        center=problem.center,
-        always=problem.always.tolist(),
-        sample_weight=problem.sample_weight[rows],
-        ridge=problem.ridge,
-        loss="squares" if problem.target_names else problem.loss.name,
-        offset=None if problem.offset is None else problem.offset[rows],
-        memory_budget=problem.memory_budget,
-        **problem.target_options(),
-        **problem.limits.arguments(),
-    )
-    return part.with_shrinkage(problem.shrinkage)
 
 
 def with_posterior(curve: SizeCurve, posterior: Posterior) -> SizeCurve:

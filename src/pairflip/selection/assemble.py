@@ -101,8 +101,9 @@ def assemble(
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
         facts |= {"separated": separated} if separated else {}
         facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
-    observed = errors.observed if isinstance(errors, HeldOutErrors) else compared[folds.row].ravel()
+    observed = errors.observed
     predictions = observed - residuals
+    errors_of_fits = standard_errors(problem, fits, grid.row_groups) if q == 1 else None
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -143,7 +144,9 @@ def assemble(
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
         notes=tuple(notes),
-        standard_errors=standard_errors(problem, fits) if q == 1 else None,
+        standard_errors=errors_of_fits.ordinary if errors_of_fits else None,
+        robust_errors=errors_of_fits.robust if errors_of_fits else None,
+        clustered_errors=errors_of_fits.clustered if errors_of_fits else None,
         exact=np.array([True] + [size == problem.form.n_columns or size in grid.exact for size in grid.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
@@ -151,9 +154,9 @@ def assemble(
             constant=problem.always.size == 0,
         ),
         survival=survival_errors(problem, errors, folds, selected) if loss.name == "cox" else None,
-        targets=target_errors(problem, errors, folds, residuals)
-        if problem.target_names and isinstance(errors, HeldOutErrors) else None,
+        targets=target_errors(problem, errors, folds, residuals) if problem.target_names else None,
         groups=None if units is None else dict(units.groups),
+        preparation=problem.preparation,
     )  # fmt: skip
     curve = with_predictors(curve, problem, errors)
     if problem.classes is not None:

@@ -24,7 +24,6 @@ from scipy.special import gammaln
 from pairflip.engines.base import NOTHING
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
-from pairflip.losses.held_out import HeldOutErrors
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import ClassErrors, SizeCurve, SurvivalErrors, TargetErrors
 from pairflip.selection.folds import Folds
@@ -137,13 +136,8 @@ def survival_errors(
     problem: SubsetProblem, errors: HeldOutJudge, folds: Folds, selected: Sequence[NDArray[np.int64]]
 ) -> SurvivalErrors:
     """Risks and concordance at every size; risks of a fold are counted from the mean of its training rows."""
-    row, fold = folds.row, folds.fold
-    weights, risks = problem.sample_weight[row], np.zeros((len(selected), row.size))
-    forced = problem.X[np.ix_(row, problem.always)]
-    for risk, supports in zip(risks, selected, strict=True):
-        fits = errors.fits(supports)
-        risk += np.einsum("pk,pk->p", problem.X[row[:, None], supports[fold]], fits.coefs[fold])
-        risk += np.einsum("pk,pk->p", forced, fits.always_coefs[fold]) + fits.intercepts[fold]
+    row, weights = folds.row, problem.sample_weight[folds.row]
+    risks = np.stack([errors.predictors(supports) for supports in selected])
     ranked = [concordance(problem.y[row], risk, weights) for risk in risks]
     return SurvivalErrors(times=problem.y[row, 0], risks=risks, concordance=np.array(ranked))
 
@@ -172,7 +166,7 @@ def explained_fraction(y: Floats, residuals: Floats, w: Floats) -> float:
     return 1.0 - float(np.sum(w * residuals**2)) / total if total > 0 else float("nan")
 
 
-def target_errors(problem: SubsetProblem, errors: HeldOutErrors, folds: Folds, residuals: Floats) -> TargetErrors:
+def target_errors(problem: SubsetProblem, errors: HeldOutJudge, folds: Folds, residuals: Floats) -> TargetErrors:
     """Errors of held-out rows, target by target, at every size."""
     q, row, w = problem.y.shape[1], folds.row, problem.sample_weight[folds.row]
     scaled = residuals.reshape(len(residuals), -1, q)

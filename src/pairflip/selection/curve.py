@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Loss, loss_named
+from pairflip.preparation import Preparation
 from pairflip.rules import Units
 from pairflip.search.prove import Proof
 from pairflip.selection.stability import Stability
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
 
     import pandas as pd
     import polars as pl
@@ -24,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pairflip.selection.prediction import Prediction
-    from pairflip.selection.verdict import ChosenError
 
 Ints = NDArray[np.int64]
+PredictWith = Literal["subset", "average"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class TrainingRange:
     scales: Floats  # s (d,)
     factor: Floats  # F (d, r)
     limit: float  # rows above it are outside
+    leverages: Floats | None = None  # (M,) of the rows fitted on, the constant included; None where that was not kept
 
     def outside(self, X: Floats) -> NDArray[np.bool_]:
         """Which rows of X (M, d) are outside; not those in which a value is missing."""
@@ -91,7 +95,7 @@ class TrainingRange:
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Ordinary standard errors of the final fits, conditional on their columns: not-a-number where rows are too few."""
+    """Standard errors of the final fits, conditional on their columns: not-a-number where rows are too few."""
 
     chosen: tuple[Floats, ...]  # S arrays (k,)
     always: Floats  # (S, A)
@@ -186,6 +190,79 @@ class TargetErrors:
 
 
 @dataclass(frozen=True)
+class ChosenError:
+    """Error of the chosen size on new rows, corrected for having chosen it."""
+
+    size: int
+    error: float  # half the mean squared error (or deviance), as `SizeCurve.cv_error`
+    low: float  # ends of its interval
+    high: float
+    told: float  # `cv_error` at that size, before the correction
+    variance: float  # half the variance (or mean deviance) of the target: what errors are compared with for `r2`
+    level: float = 0.9  # nominal probability of the interval
+    squares: bool = True  # whether errors are squared errors
+    factor: float = 1.0  # how many times larger or smaller the error over the variance may be: the interval of `r2`
+    ranked: tuple[float, float, float] | None = None  # AUC of two classes or concordance, and ends of its interval
+    ranking: str = ""  # what that is called
+
+    @property
+    def auc(self) -> tuple[float, float, float] | None:
+        """The area under the ROC curve on new rows, and the ends of its interval; None without two classes."""
+        return self.ranked if self.ranking == "auc" else None
+
+    @property
+    def rmse(self) -> tuple[float, float, float]:
+        """Root mean square error in the unit of the target, and the ends of its interval; nan for other errors."""
+        if not self.squares:
+            return float("nan"), float("nan"), float("nan")
+        value, low, high = np.sqrt(2.0 * np.array([self.error, self.low, self.high])).tolist()
+        return value, low, high
+
+    @property
+    def r2(self) -> tuple[float, float, float]:
+        """Fraction of the variance that is explained, and the ends of its interval, the lower end first."""
+        if not self.variance > 0:
+            return float("nan"), float("nan"), float("nan")
+        share, low, high = (1.0 - self.error * f / self.variance for f in (1.0, self.factor, 1.0 / self.factor))
+        return share, low, high
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers by name."""
+        values = {"error": (self.error, self.low, self.high)}
+        values |= {"rmse": self.rmse, "r2": self.r2} if self.squares else {"explained_deviance": self.r2}
+        if self.ranked is not None:
+            values[self.ranking] = self.ranked
+        record: dict[str, Any] = {"size": self.size, "level": self.level}
+        for name, (value, low, high) in values.items():
+            record |= {name: value, f"{name}_interval": [low, high]}
+        return record
+
+
+@dataclass(frozen=True)
+class Average:
+    """Prediction by the mean over the models of H half-samples, at one size and ridge chosen by rows they left out.
+
+    n are the rows with a weight above zero. With q targets or classes, arrays of coefficients and predictions have one
+    more axis, q, at their end.
+    """
+
+    sizes: Ints  # (S,) tried
+    ridges: Floats  # (R,) relative ridge terms tried
+    errors: Floats  # (R, S) as `SizeCurve.cv_error`, each row predicted by the mean of the halves that left it out
+    size: int  # the one with the lowest error
+    ridge: float
+    supports: Ints  # (H, k) columns of the halves; of groups, -1 comes first where a half has fewer
+    coefs: Floats  # (H, k), in the units of the table
+    always_coefs: Floats  # (H, A)
+    intercepts: Floats  # (H,)
+    rows: Ints  # (n,)
+    weights: Floats  # (n,)
+    observed: Floats  # (n,) what predictions are compared with
+    predictions: Floats  # (n,) of the rows, by the halves that left them out
+    corrected: ChosenError | None  # the error on new rows, corrected for the choice; None for very few rows
+
+
+@dataclass(frozen=True)
 class Inclusion:
     """How probable it is that columns belong in the model, averaged over all models: what `posterior` said."""
 
@@ -247,8 +324,9 @@ class SizeCurve:
     stability, null, outer : Stability, NullCheck, OuterError, or None
         If they were asked for: what random halves of the rows selected; what the same selection finds in shuffled
         targets; errors of a cross validation around the whole selection.
-    standard_errors : StandardErrors or None
-        Of the coefficients, as if their columns had not been chosen by looking at the target.
+    standard_errors, robust_errors, clustered_errors : StandardErrors or None
+        Of the coefficients, as if their columns had not been chosen by looking at the target: of rows with the same
+        noise; of rows that may differ in it (HC3); of groups of rows that may share it, where rows have groups.
     exact : (S,) or None
         For which sizes every fold was solved by looking at all supports: cv_error then owes nothing to luck.
     proved : S proofs, or None
@@ -277,6 +355,11 @@ class SizeCurve:
         How probable it is that columns belong in the model, where `with_posterior` put that beside the selection.
     training_ranges : S records, or None
         Of each size, whether new rows are like the training rows; None where that was not kept, or without columns.
+    average : Average or None
+        The average over half-samples, another way to predict; None where none was made.
+    preparation : Preparation or None
+        Preprocessing of the table, fitted on all rows: from the columns `raw_names` to `names`. `predict` applies it;
+        `preprocess` for short is the transformer.
     """
 
     sizes: Ints
@@ -328,6 +411,20 @@ class SizeCurve:
     groups: dict[str, Ints] | None = None
     inclusion: Inclusion | None = None
     training_ranges: tuple[TrainingRange | None, ...] | None = None
+    robust_errors: StandardErrors | None = None
+    clustered_errors: StandardErrors | None = None
+    average: Average | None = None
+    preparation: Preparation | None = None
+
+    @property
+    def preprocess(self) -> Any:
+        """The transformer of the table, fitted on all rows; None where there is none, or a file could not keep it."""
+        return None if self.preparation is None else self.preparation.transformer
+
+    @property
+    def raw_names(self) -> list[str]:
+        """Names of the columns before preprocessing; `names` where there is none."""
+        return self.names if self.preparation is None else list(self.preparation.raw_names)
 
     @property
     def best_size(self) -> int:
@@ -437,26 +534,41 @@ class SizeCurve:
         return dense
 
     @overload
-    def predict(self, X: Any, size: int | None = None, interval: None = None) -> Floats: ...
+    def predict(
+        self, X: Any, size: int | None = None, interval: None = None, *, predict_with: PredictWith | None = None
+    ) -> Floats: ...
     @overload
-    def predict(self, X: Any, size: int | None = None, *, interval: float) -> Prediction: ...
-    def predict(self, X: Any, size: int | None = None, interval: float | None = None) -> Floats | Prediction:
+    def predict(
+        self, X: Any, size: int | None = None, *, interval: float, predict_with: PredictWith | None = None
+    ) -> Prediction: ...
+    def predict(
+        self,
+        X: Any,
+        size: int | None = None,
+        interval: float | None = None,
+        *,
+        predict_with: PredictWith | None = None,
+    ) -> Floats | Prediction:
         """Predict new rows by the final fit of a size; with `interval`, say how far off that may be.
 
         Parameters
         ----------
         X : (M, N) array, or data frame
-            New rows. Columns of an array are found by position, those of a data frame by name; others are ignored.
+            New rows, before preprocessing. Columns of an array are found by position, those of a data frame by name;
+            others are ignored.
         size : int, optional
             Number of columns, one of `sizes`; by default the recommended one, which is 0 where nothing predicts.
         interval : float, optional
             Fraction of new rows that the intervals are to cover, such as 0.9. They come from the folds' own fits
             (jackknife+, CV+); docs/predicting.md says what holds. What comes back then has `prediction`, `lower` and
             `upper`, each (M,), or (M, q) with several targets.
+        predict_with : {"subset", "average"}, optional
+            The columns of one size, or the average over half-samples, which needs the columns of all of them and has a
+            size of its own; by default what the selection was told (``predict_with``), one set of columns if nothing.
         """
         from pairflip.selection.prediction import predict
 
-        return predict(self, X, size, interval)
+        return predict(self, X, size, interval, predict_with)
 
     @cached_property
     def chosen(self) -> ChosenError | None:
@@ -464,23 +576,30 @@ class SizeCurve:
 
         None if nothing predicts, or if there are too few independent rows to say.
         """
-        from pairflip.selection.verdict import predicts
+        from pairflip.selection.verdict import chosen_error, predicts, rule_of
 
-        return self.corrected if predicts(self) else None
+        if not predicts(self):
+            return None
+        return self.corrected if rule_of(self) == "auto" else chosen_error(self)
 
     @cached_property
     def corrected(self) -> ChosenError | None:
-        """The same whether anything predicts or not; None if there are too few independent rows to say."""
+        """That of the size chosen by held-out errors (rule "auto"), whether anything predicts or not.
+
+        None if there are too few independent rows to say.
+        """
         from pairflip.selection.verdict import chosen_error
 
-        return chosen_error(self)
+        return chosen_error(self, "auto")
 
     def coefficients(self, size: int | None = None) -> pd.DataFrame:
         """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.
 
-        Standard errors hold for columns that were fixed beforehand. These were chosen because they fit, so true errors
-        are larger; `coef_5` and `coef_95` are quantiles over the half-samples that selected the column. Several targets
-        have a column of coefficients each, and no standard errors.
+        Standard errors hold for columns that were fixed beforehand, `standard_error` for rows with the same noise,
+        `robust_error` (HC3) also where noise differs from row to row, and `clustered_error`, where rows have groups,
+        also where those of a group share it. These columns were chosen because they fit, so true errors are larger;
+        `coef_5` and `coef_95` are quantiles over the half-samples that selected the column. Several targets have a
+        column of coefficients each, and no standard errors.
         """
         import pandas as pd
 
@@ -491,7 +610,8 @@ class SizeCurve:
         if self.outputs is not None:
             lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
             return pd.DataFrame(lines, columns=["column", "kind", *self.outputs])
-        return pd.DataFrame(coefficient_rows(self, shown)).drop(columns="place")
+        unknown = [f"{name}_error" for name in ("robust", "clustered") if getattr(self, f"{name}_errors") is None]
+        return pd.DataFrame(coefficient_rows(self, shown)).drop(columns=["place", *unknown])
 
     def top_columns(self, size: int, count: int = 5) -> list[tuple[str, int]]:
         """(name, folds) of the columns, or groups, selected most often at a size."""
@@ -564,13 +684,39 @@ class SizeCurve:
         return load_record(path)[0]
 
     def summary(self) -> str:
-        """The answer, then a table: what `print(curve)` shows."""
+        """The answer with everything it has to say, then the table of sizes; `print(curve)` shows the short answer."""
         from pairflip.report.curve_tables import summary
 
         return summary(self)
 
+    def publish(
+        self, folder: str | PathLike[str], target: str | None = None, row_names: Sequence[object] | None = None
+    ) -> list[Path]:
+        """Write what a paper needs into a folder: tables, figures, paragraphs, and the model to use elsewhere.
+
+        The model is the final fit of the recommended size (docs/publishing.md). Excel and ONNX files are written where
+        openpyxl and onnx are installed: ``pip install 'pairflip[publish]'``.
+
+        Parameters
+        ----------
+        folder : path
+            Made if missing; files of the same name in it are replaced.
+        target : str, optional
+            What the target is called, y by default. Several targets have their own names.
+        row_names : sequence, optional
+            Names of the rows; by default numbers from 1.
+
+        Returns
+        -------
+        list of Path
+            What was written. ``paper.tex`` shows all of it.
+        """
+        from pairflip.publish import publish
+
+        return publish(self, folder, target, row_names)
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw cv_error against size with matplotlib, on `ax` or in a new pyplot figure."""
+        """Draw the error of held-out rows against size with matplotlib, on `ax` or in a new pyplot figure."""
         from pairflip.report.notebook import plot
 
         return plot(self, ax)
@@ -582,7 +728,9 @@ class SizeCurve:
         return curve_html(self)
 
     def __str__(self) -> str:
-        return self.summary()
+        from pairflip.report.curve_tables import summary
+
+        return summary(self, full=False)
 
     def __repr__(self) -> str:
         sizes, best = ", ".join(map(str, self.sizes.tolist())), self.at(self.best_size)

@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -17,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
+from pairflip.preparation import Preparation
 from pairflip.search.datatree import as_tree
 from pairflip.search.prove import Proof
+from pairflip.selection.clusters import Clusters
 from pairflip.selection.curve import (
     AnnealCurves,
+    Average,
+    ChosenError,
     ClassErrors,
     FoldFits,
     Inclusion,
@@ -34,6 +38,7 @@ from pairflip.selection.curve import (
     TargetErrors,
     TrainingRange,
 )
+from pairflip.selection.settings import RULES
 from pairflip.selection.stability import Stability
 from pairflip.supports import ABSENT
 
@@ -67,7 +72,7 @@ _SHAPES: dict[type, dict[str, str]] = {
     StandIns: {"U": "columns", "U T": "others correlation"},
     AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
     FoldFits: {"T": "sizes", "T|F ? q": "coefs", "T|F A q": "always_coefs", "T F q": "intercepts"},
-    TrainingRange: {"d": "means scales", "d r": "factor"},
+    TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
     StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
     ClassErrors: {"c": "shares", "S": "misclassified auc"},
     SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
@@ -76,16 +81,39 @@ _SHAPES: dict[type, dict[str, str]] = {
     OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
     RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
     TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
+    Average: {
+        "Z": "sizes",
+        "R": "ridges",
+        "R Z": "errors",
+        "H k": "supports",
+        "H k q": "coefs",
+        "H A q": "always_coefs",
+        "H q": "intercepts",
+        "n": "rows weights",
+        "n q": "observed predictions",
+    },
+    ChosenError: {},
     Inclusion: {"n": "columns probability error coef_mean coef_sd"},
-    Stability: {"Z": "sizes", "U": "columns", "Z|?": "chosen", "Z|B ?": "supports", "Z|B ? q": "coefs"},
+    Clusters: {"|?": "members", "w": "widths numbers"},
+    Stability: {
+        "Z": "sizes",
+        "U": "columns",
+        "N": "profile",
+        "Z|": "clusters",
+        "Z|?": "chosen",
+        "Z|B ?": "supports",
+        "Z|B ? q": "coefs",
+    },
 }
-"""Shapes of the arrays of each record, in letters: S sizes, N columns, F folds, P held-out predictions, A forced ones.
+"""Shapes of the arrays of each record, in letters: S sizes, M rows, N columns, F folds, P held-out
+predictions, A forced ones.
 
 q are targets or classes, an axis that is there only where there are several; other letters take the first length they
 meet within a record, ? any length. Before a bar stands the length of a tuple.
 """
 _OF_LOSS = {"targets": (SEVERAL,), "classes": ("logistic", "multinomial"), "survival": ("cox",)}
 _FINITE = ("cv_error", "intercepts", "always_coefs", "observed", "weights", "predictions")
+_IMPUTED = ("missing", "same", "of")
 _FACTS = {
     "p_value": (0.0, 1.0),
     "autocorrelation": (-1.0, 1.0),
@@ -103,6 +131,8 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
         for proof in filter(None, record["proved"]):
             del proof["names"]  # those of the curve
         record["proved"] = {"proofs": record["proved"]}
+    if curve.preparation is not None:
+        record["preparation"] = curve.preparation.to_dict()
     predictions = curve.ridge_predictions
     if predictions is not None and predictions.size > MOST_PREDICTIONS:
         record["ridge_surface"]["predictions"] = None
@@ -133,6 +163,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         for column, count in selected:
             row[column] = count
     record = {**record, _SPARSE: counts}
+    preparation = record.pop("preparation", None)
     if record.get("proved") is not None:
         proofs = record["proved"]["proofs"]
         record["proved"] = [None if proof is None else {**proof, "names": names} for proof in proofs]
@@ -142,6 +173,7 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
         "N": len(names),
         "F": record["n_folds"],
         "P": len(record["observed"]),
+        "M": record["n_rows"],
         "A": len(record["always"]),
     }
     if record.get("targets") is not None or len(labels) > 2:
@@ -150,6 +182,8 @@ def curve_from_json(record: dict[str, Any]) -> SizeCurve:
     _check_curve(curve)
     _check_by_size(curve)
     _check_other_parts(curve)
+    if preparation is not None:
+        curve = replace(curve, preparation=Preparation.from_dict(preparation, curve.names))
     return curve
 
 
@@ -244,6 +278,8 @@ def _check_curve(curve: SizeCurve) -> None:
     _check_columns([curve.sizes], n + 1, "sizes")
     loss = curve.settings.get("loss", "squares")
     loss_named(loss)  # refuses one that is not known
+    rule = curve.settings.get("choose", "auto")
+    _require(rule in RULES and (rule not in ("bic", "ebic") or rule in curve.criteria), "settings choose")
     for name, losses in _OF_LOSS.items():
         _require((getattr(curve, name) is not None) == (loss in losses), name)
     for name in _FINITE:
@@ -264,17 +300,21 @@ def _check_curve(curve: SizeCurve) -> None:
     values = curve.facts.get("two_values", [0, 1])
     fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
     _require(fits, "facts two_values", "expected two numbers")
+    imputed = curve.facts.get("imputed", dict.fromkeys(_IMPUTED, 0))
+    fits = isinstance(imputed, dict) and [type(imputed.get(name)) for name in _IMPUTED] == [int] * len(_IMPUTED)
+    _require(fits, "facts imputed", f"expected the numbers {', '.join(_IMPUTED)}")
 
 
 def _check_by_size(curve: SizeCurve) -> None:
     """Refuse fits with columns that do not exist, or of another number of columns than their size says."""
-    n, errors = len(curve.names), curve.standard_errors
+    n, errors = len(curve.names), (curve.standard_errors, curve.robust_errors, curve.clustered_errors)
     for at, (size, support, coef) in enumerate(zip(curve.sizes.tolist(), curve.supports, curve.coefs, strict=True)):
         folds = curve.fold_supports[at]
         _check_columns([support], n, "supports")
         _require(not np.isin(support, curve.always).any(), "supports", "expected no column that is always in the model")
         _require(len(coef) == support.size and bool(np.isfinite(coef).all()), "coefs")
-        _require(errors is None or errors.chosen[at].size == support.size, "standard_errors")
+        fits = all(each is None or each.chosen[at].size == support.size for each in errors)
+        _require(fits, "standard_errors, robust_errors or clustered_errors")
         _check_range(folds, 0 if curve.groups is None else ABSENT, n - 1, "fold_supports")
         if curve.groups is None:
             _require(support.size == folds.shape[1] == size, "supports", "expected as many columns as the size says")
@@ -307,6 +347,13 @@ def _check_other_parts(curve: SizeCurve) -> None:
         _check_range(outer.rows, 0, curve.n_rows - 1, "outer rows")
         _check_range(outer.fold, 0, len(outer.supports) - 1, "outer fold")
         _check_columns(outer.supports, n, "outer supports")
+    if (average := curve.average) is not None:
+        _require(average.size in average.sizes and average.ridge in average.ridges, "average")
+        _check_range(average.supports, 0 if curve.groups is None else ABSENT, n - 1, "average supports")
+        _check_range(average.rows, 0, curve.n_rows - 1, "average rows")
+        _require(bool((average.weights > 0).all()), "average weights", "expected numbers above 0")
+        for name in ("errors", "coefs", "always_coefs", "intercepts", "observed", "predictions"):
+            _require(bool(np.isfinite(getattr(average, name)).all()), f"average {name}", "expected finite numbers")
     for proof in filter(None, curve.proved or ()):
         _check_columns([proof.support, *proof.supports], n, "proved")
     if stability is not None:
@@ -320,6 +367,9 @@ def _check_other_parts(curve: SizeCurve) -> None:
             fits = supports.shape == stability.coefs[at].shape[:2] == (2 * stability.pairs, size)
             known = bool(np.isin([*chosen, *supports.ravel()], stability.columns).all())
             _require(fits and known and chosen.size == size, "stability supports")
+        for clusters in stability.clusters or ():
+            _check_columns([np.concatenate([*clusters.members, np.zeros(0, np.int64)])], n, "stability clusters")
+            _check_range(clusters.widths, 1, n, "stability clusters")
 
 
 def _check_columns(parts: Iterable[NDArray[np.int64]], n: int, name: str) -> None:

@@ -19,7 +19,7 @@ from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
-from pairflip.text import number, quoted
+from pairflip.text import number, plural, quoted
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -114,6 +114,18 @@ def copy_words(facts: dict[str, Any]) -> list[str]:
     return [
         f"{', '.join(named)}{more} {look} of the target: if {they} not known before the target is, leave {them} out "
         f"(--drop NAME, in Python a table without {them})."
+    ]
+
+
+def imputed_words(facts: dict[str, Any]) -> list[str]:
+    """The sentence about missing values that were filled, or none."""
+    if "imputed" not in facts:
+        return []
+    filled = facts["imputed"]
+    many, same = plural(int(filled["missing"]), "missing value"), int(filled["same"])
+    return [
+        f"{many} {'was' if filled['missing'] == 1 else 'were'} filled in; the same columns are the best in {same} of "
+        f"{filled['of']} imputations with noise."
     ]
 
 

@@ -35,7 +35,18 @@ from pairflip.selection.worker import NO_STEPS, training_form
 
 _ROUNDING = 1e-8
 """As a fraction of y'y: energies of one support computed in two ways, or on two machines, differ by less than this."""
-_EXTENT = ("sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer")
+_EXTENT = (
+    "sizes",
+    "chains",
+    "final_chains",
+    "polish",
+    "stability",
+    "stability_at",
+    "null",
+    "outer",
+    "choose",
+    "predict_with",
+)
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
@@ -48,12 +59,16 @@ def identity(grid: Grid, first_folds: int | None = None) -> dict[str, Any]:
     """
     descends, several_ridges = grid.schedule is None, isinstance(grid.settings["ridge"], list)
     unused = _EXTENT if descends else (*_EXTENT, "method", "effort", "prove")
+    preparation = grid.problem.preparation
     known = {
+        "preprocess": preparation and preparation.text,  # first: another one makes other data, too
         "data": grid.problem.hash,
         "rows": grid.problem.n_rows,
         "columns": grid.problem.n_columns,
-        **{name: value for name, value in grid.settings.items() if name not in unused},
+        **{name: value for name, value in grid.settings.items() if name not in (*unused, "preprocess")},
     }
+    if preparation is None:
+        del known["preprocess"]
     if descends:
         largest = max(grid.sizes) if first_folds is None else None
         known |= {"largest_size": largest, "work": work_of(grid.in_fold)}

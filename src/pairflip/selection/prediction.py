@@ -8,6 +8,9 @@ predicts the new row x. With coverage c and n rows the interval goes from
 where q is the smallest value that at least c (n + 1) of the n rows do not exceed (Barber, Candes, Ramdas & Tibshirani,
 2021; docs/predicting.md). A new row is unlike the training rows where its leverage :math:`h = x^T (X_S^T W X_S)^{-1} x`
 is more than `OUTSIDE` times the largest :math:`h_i / (1 - w_i h_i)` of a training row beside the others.
+
+The average over half-samples (`selection.averaging`) is the mean of their predictions; its interval goes as far to both
+sides as c (n + 1) of the errors of rows predicted by the halves that left them out.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ from numpy.typing import NDArray
 
 from pairflip.inputs import as_new_rows
 from pairflip.least_squares import Floats
-from pairflip.selection.coefficients import scaled_columns
+from pairflip.losses.base import FoldCoefficients
+from pairflip.losses.influence import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
-from pairflip.selection.curve import FoldFits, SizeCurve, TrainingRange
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.curve import Average, FoldFits, SizeCurve, TrainingRange
+from pairflip.selection.verdict import paired_difference, recommended_size
 from pairflip.supports import ABSENT
 from pairflip.text import listed
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from pairflip.losses import HeldOutJudge
     from pairflip.problem import SubsetProblem
 
+AVERAGE = None
+"""In place of a size: the average over half-samples."""
 LEAST_COVERAGE = 0.5
 """Below it the two bounds might cross."""
 KEPT_NUMBERS = 100_000
@@ -94,12 +100,16 @@ class PredictionCheck:
     concordance: float | None = None  # of survival times: Harrell's index
 
 
-def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) -> Floats | Prediction:
+def predict(
+    curve: SizeCurve, X: Any, size: int | None, interval: float | None, predict_with: str | None = None
+) -> Floats | Prediction:
     """Predictions (M,) of new rows, or with `interval` a record that has bounds, too; warns of extrapolations."""
-    size = recommended_size(curve) if size is None else size
+    size = predicting_size(curve, size, predict_with)
     used = used_columns(curve, size, folds=interval is not None)
-    needs = "the model needs" if interval is None else "the folds chose (without interval, those of the model will do)"
-    rows = as_new_rows(X, curve.names, used, needs)
+    needs = "the folds chose (without interval, those of the model will do)"
+    if interval is None or size is AVERAGE:
+        needs = "the model needs" if size is not AVERAGE else "the half-samples chose (predict_with='subset' needs few)"
+    rows = as_new_rows(X if curve.preparation is None else curve.preparation.transform(X), curve.names, used, needs)
     of_model = rows[:, np.isin(used, used_columns(curve, size, folds=False))]
     far = outside(curve, of_model, size)
     points = _points(curve, of_model, size)
@@ -108,10 +118,34 @@ def predict(curve: SizeCurve, X: Any, size: int | None, interval: float | None) 
     if bounds is None or interval is None:
         return points
     targets = None if curve.targets is None else list(curve.targets.names)
-    return Prediction(points, *bounds, size, float(interval), targets, far)
+    told = curve.average.size if size is AVERAGE and curve.average is not None else size
+    return Prediction(points, *bounds, told or 0, float(interval), targets, far)
 
 
-def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
+def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None) -> int | None:
+    """The size whose final fit predicts, or `AVERAGE`: as asked for, else as the selection says; a size is a subset."""
+    way = predict_with
+    if way is None:
+        way = "subset" if size is not None else curve.settings.get("predict_with", "subset")
+    if way not in ("subset", "average"):
+        raise ValueError(f"predict_with is {way!r}; expected 'subset' or 'average'.")
+    if way == "subset":
+        return recommended_size(curve) if size is None else size
+    if size is not None:
+        raise ValueError(
+            f"size is {size} and predict_with is 'average', which has a size of its own; expected one or the other."
+        )
+    if curve.average is None:
+        raise ValueError(
+            "the result has no average over half-samples; expected predict_with='subset', or a selection with "
+            "predict_with='average' (--predict-with average)."
+        )
+    return AVERAGE
+
+
+def predict_known(
+    curve: SizeCurve, X: Floats, size: int | None, interval: float | None
+) -> tuple[Floats, Floats, Floats]:
     """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
 
     X has the columns of `used_columns` with folds. A prediction needs those of the final fit, an interval all of them.
@@ -126,18 +160,31 @@ def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None
     return point, lower, upper
 
 
-def _points(curve: SizeCurve, X: Floats, size: int) -> Floats:
-    """Predictions by the columns of the final fit."""
+def _points(curve: SizeCurve, X: Floats, size: int | None) -> Floats:
+    """Predictions by the columns of the final fit, or the mean of those of the half-samples."""
+    if size is AVERAGE:
+        average, total = _average_of(curve), np.zeros((len(X), curve.n_outputs))
+        coefs, intercepts = _dense(curve, used_columns(curve, AVERAGE, folds=False), average, average.supports)
+        for coef, intercept in zip(coefs, intercepts, strict=True):
+            eta = X @ coef + intercept
+            total += curve.loss.mean(eta if curve.n_outputs > 1 else eta[:, 0]).reshape(total.shape)
+        return np.asarray(total / len(coefs)).reshape(len(X), *curve.intercepts.shape[1:])
     coef = curve.coef(size)[used_columns(curve, size, folds=False)]
     return np.asarray(curve.loss.mean(X @ coef + curve.intercepts[curve.at(size)]))
 
 
-def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> NDArray[np.int64]:
-    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits."""
-    at = curve.at(size)
-    chosen = [curve.always, curve.supports[at]]
-    if folds:
-        chosen.append(curve.fold_supports[at].ravel())
+def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> NDArray[np.int64]:
+    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits.
+
+    The average needs those of all half-samples.
+    """
+    chosen = [curve.always]
+    if size is AVERAGE:
+        chosen.append(_average_of(curve).supports.ravel())
+    else:
+        chosen.append(curve.supports[curve.at(size)])
+    if folds and size is not AVERAGE:
+        chosen.append(curve.fold_supports[curve.at(size)].ravel())
     used = np.unique(np.concatenate(chosen)).astype(np.int64)
     return np.asarray(used[used != ABSENT])
 
@@ -151,6 +198,7 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
     fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
     columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
     with_range = _saved_sizes(curve, sum(each.size**2 for each in columns.values()))
+    with_leverages = _saved_sizes(curve, KEPT_NUMBERS + 1) if curve.n_rows <= KEPT_NUMBERS else []
     return replace(
         curve,
         fold_fits=FoldFits(
@@ -160,7 +208,9 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
             intercepts=np.stack([fit.intercepts for fit in fits]),
         ),
         training_ranges=tuple(
-            training_range(problem, each) if size in with_range and each.size**2 <= KEPT_NUMBERS else None
+            training_range(problem, each, size in with_leverages)
+            if size in with_range and each.size**2 <= KEPT_NUMBERS
+            else None
             for size, each in columns.items()
         ),
     )
@@ -172,7 +222,9 @@ def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
     return [size for size in curve.sizes.tolist() if size in named]
 
 
-def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> TrainingRange | None:
+def training_range(
+    problem: SubsetProblem, columns: NDArray[np.int64], with_leverages: bool = False
+) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
         return None
@@ -183,12 +235,19 @@ def training_range(problem: SubsetProblem, columns: NDArray[np.int64]) -> Traini
     of_constant = 0.0 if problem.center is None else 1.0 / float(w.sum())
     leverage = of_constant + np.sum((Z @ factor) ** 2, axis=1)
     beside = leverage / np.maximum(1.0 - w * leverage, _LEAST_REST)
-    return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant)
+    leverages = None
+    if with_leverages:
+        leverages = np.zeros(problem.n_rows)
+        leverages[problem.sample_weight > 0] = w * leverage
+    return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant, leverages)
 
 
-def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
-    """Which new rows lie outside the range of the training rows; None where the result does not know that."""
-    if curve.training_ranges is None:
+def outside(curve: SizeCurve, X: Floats, size: int | None) -> NDArray[np.bool_] | None:
+    """Which new rows lie outside the range of the training rows; None where the result does not know that.
+
+    The average may have more columns than there are rows, in which no row is like another: nothing is said of it.
+    """
+    if curve.training_ranges is None or size is AVERAGE:
         return None
     known = curve.training_ranges[curve.at(size)]
     if known is None:
@@ -216,8 +275,8 @@ def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
         warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
 
 
-def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
-    """One sentence on why there cannot be such intervals at a size; None where there can."""
+def why_no_interval(curve: SizeCurve, size: int | None, interval: float) -> str | None:
+    """One sentence on why there cannot be such intervals at a size, or of the average; None where there can."""
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
     if not curve.loss.squared:
@@ -226,18 +285,20 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
             "class, means of counts and risks have no such interval; leave the interval out."
         )
     fits = curve.fold_fits
-    if fits is None:
+    if fits is None and size is not AVERAGE:
         return (
             "the result was saved by an older version and lacks the fits of its folds, so it gives predictions but no "
             "intervals; leave the interval out, or select again."
         )
-    if size not in fits.sizes:
+    if fits is not None and size is not AVERAGE and size not in fits.sizes:
         sizes = ", ".join(map(str, fits.sizes.tolist()))
         return (
             f"size is {size}, but of this many folds the result keeps fits of sizes {sizes} only; take one of these "
             f"for intervals, or select again with size {size} alone."
         )
     n = int(np.count_nonzero(np.bincount(curve.held_out_rows)))
+    if size is AVERAGE:
+        n = _average_of(curve).rows.size
     if _needed(interval, n) > n:
         return (
             f"interval is {interval:g}, but {n} held-out rows give intervals of coverage up to "
@@ -274,12 +335,18 @@ def _needed(interval: float, n: int) -> float:
     return interval * (n + 1) - 1e-9 * n
 
 
-def _bounds(curve: SizeCurve, X: Floats, size: int, interval: float) -> tuple[Floats, Floats]:
+def _bounds(curve: SizeCurve, X: Floats, size: int | None, interval: float) -> tuple[Floats, Floats]:
     """Lower and upper bounds (M,) of new rows; (M, q) of several targets, each by its own errors."""
     refusal = why_no_interval(curve, size, interval)
     if refusal is not None:
         raise ValueError(refusal)
-    coefs, intercepts = _dense(curve, size)
+    if size is AVERAGE:
+        return _average_bounds(curve, X, interval)
+    fits, supports = curve.fold_fits, curve.fold_supports[curve.at(size)]
+    assert fits is not None
+    saved = int(np.flatnonzero(fits.sizes == size)[0])
+    of_folds = FoldCoefficients(fits.coefs[saved], fits.always_coefs[saved], fits.intercepts[saved])
+    coefs, intercepts = _dense(curve, used_columns(curve, size, folds=True), of_folds, supports)
     q, error = curve.n_outputs, np.abs(curve.observed - curve.predictions[curve.at(size)])
     fold, weights = curve.held_out_fold[::q], curve.weights[::q]
     error = error.reshape(fold.size, q) * (1.0 if curve.targets is None else curve.targets.scales[fold])
@@ -299,21 +366,46 @@ def _bounds(curve: SizeCurve, X: Floats, size: int, interval: float) -> tuple[Fl
     return lower.reshape(shape), upper.reshape(shape)
 
 
-def _dense(curve: SizeCurve, size: int) -> tuple[Floats, Floats]:
-    """Coefficients (F, U, q) of the columns that predictions use, zero where a fold did not choose them.
+def _average_bounds(curve: SizeCurve, X: Floats, interval: float) -> tuple[Floats, Floats]:
+    """The average minus and plus the error that enough of the rows, predicted by halves without them, do not exceed."""
+    average, points = _average_of(curve), _points(curve, X, AVERAGE)
+    n, weights = average.rows.size, average.weights
+    errors = np.abs(average.observed - average.predictions).reshape(n, -1)
+    reached = _reached(np.ascontiguousarray(errors.T), weights * (n / weights.sum()), _needed(interval, n))
+    reached = reached if points.ndim == 2 else reached[0]
+    return points - reached, points + reached
 
-    Also the intercepts (F, q).
+
+def average_gain(curve: SizeCurve) -> tuple[float, float]:
+    """How much lower the error of the average is than that of the recommended size, and the standard error of that.
+
+    Rows are compared with themselves, predicted by halves and by folds that left them out.
     """
-    fits, used = curve.fold_fits, used_columns(curve, size, folds=True)
-    assert fits is not None
-    at, q = int(np.flatnonzero(fits.sizes == size)[0]), curve.n_outputs
-    coefs, fold = np.zeros((curve.n_folds, used.size, q)), np.arange(curve.n_folds)[:, None]
-    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs[at].reshape(len(fold), -1, q)
-    supports = curve.fold_supports[curve.at(size)]
+    average, q = _average_of(curve), curve.n_outputs
+    place = np.searchsorted(average.rows, curve.held_out_rows[::q])
+    values = average.predictions.reshape(average.rows.size, q)[place]
+    if curve.targets is not None:  # in units of the training rows, as held-out rows are
+        fold = curve.held_out_fold[::q]
+        values = (values - curve.targets.means[fold]) / curve.targets.scales[fold]
+    return paired_difference(curve, np.stack([curve.predictions[curve.at(recommended_size(curve))], values.ravel()]))
+
+
+def _average_of(curve: SizeCurve) -> Average:
+    assert curve.average is not None  # `predicting_size` refuses a curve without
+    return curve.average
+
+
+def _dense(
+    curve: SizeCurve, used: NDArray[np.int64], fits: FoldCoefficients | Average, supports: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Coefficients (F, U, q) of the `used` columns, zero where a fold (F, k) did not choose them; intercepts (F, q)."""
+    q, fold = curve.n_outputs, np.arange(len(supports))[:, None]
+    coefs = np.zeros((len(supports), used.size, q))
+    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs.reshape(len(supports), -1, q)
     chosen = supports != ABSENT
-    chosen_coefs = fits.coefs[at].reshape(*supports.shape, q)[chosen]
+    chosen_coefs = fits.coefs.reshape(*supports.shape, q)[chosen]
     coefs[np.broadcast_to(fold, supports.shape)[chosen], np.searchsorted(used, supports[chosen])] = chosen_coefs
-    return coefs, fits.intercepts[at].reshape(-1, q)
+    return coefs, fits.intercepts.reshape(-1, q)
 
 
 def _reached(values: Floats, weight: Floats, needed: float) -> Floats:

@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 from pairflip.engines import Engine
 from pairflip.jobs import check_jobs, workers
 from pairflip.journal_file import Folder
-from pairflip.problem import SubsetProblem
+from pairflip.problem import SubsetProblem, check_problem
 from pairflip.selection.after_selection import outer_error, outer_folds, seconds_after_grid, with_checks
 from pairflip.selection.assemble import assemble
+from pairflip.selection.averaging import with_average
 from pairflip.selection.curve import RidgeSurface, SizeCurve
 from pairflip.selection.executors import Searched, search_grids
+from pairflip.selection.imputation import with_imputations
 from pairflip.selection.journal import identity
 from pairflip.selection.progress import Show, followed_by
 from pairflip.selection.settings import Selection, as_selection
@@ -36,6 +38,7 @@ def select_size(
     journal: Folder | None = None,
     progress: Show = None,
     groups: ArrayLike | None = None,
+    preprocess: Any = None,
     **settings: Any,
 ) -> SizeCurve:
     r"""Choose the number of columns by cross validation in which every fold gets its own search.
@@ -62,11 +65,15 @@ def select_size(
         terminal, otherwise one line per minute; ``"late"``: only on a terminal or in a notebook, after 5 s.
     groups
         Labels of the rows for splitters that keep groups together; with ``cv="loo"``, leave one group out.
+    preprocess
+        A scikit-learn transformer of the table, fitted on the training rows of each fold: that of
+        ``SubsetProblem(..., preprocess=...)``, for a problem without one.
     **settings
         ``schedule``, ``chains``, ``seed``, ``polish``, ``method``, ``effort``, ``stability``, ``null``, ``outer``,
         ``ridge``: the other fields of `Selection`.
     """
     check_jobs(n_jobs)
+    problem = check_problem(problem).preprocessed(preprocess)
     selection, grids = _plan(problem, sizes, cv, settings, engine, groups)
     if selection.outer:
         outer_folds(problem, selection, groups)  # what is wrong with them is said before anything is searched
@@ -81,6 +88,10 @@ def select_size(
         grid = grids[selection.ridges.index(curve.ridge)]
     with followed_by(None):
         curve = with_checks(curve, grid, selection, groups, journal, n_jobs, progress)
+        curve = with_average(
+            curve, problem, selection, groups, journal, engine=grid.engine, n_jobs=n_jobs, progress=progress
+        )
+        curve = with_imputations(curve, grid.problem, selection, engine, n_jobs)
         if not selection.outer:
             return curve
         began = time.perf_counter()
@@ -130,8 +141,10 @@ def select_many(
     grids = [plan_work(problem, each, engine, None) for problem, each in zip(problems, chosen, strict=True)]
     folders = [None if journal is None else Path(journal) / f"{number:04d}" for number in range(len(grids))]
     for number, curve in _curves(grids, chosen, folders, n_jobs, progress=False):
-        where = None, folders[number], n_jobs
-        yield number, with_checks(curve, grids[number], chosen[number], *where, progress=False)
+        where = None, folders[number]
+        curve = with_checks(curve, grids[number], chosen[number], *where, n_jobs, progress=False)
+        how = {"engine": grids[number].engine, "n_jobs": n_jobs, "progress": False}
+        yield number, with_average(curve, problems[number], chosen[number], *where, **how)
 
 
 def run_shard(
@@ -145,6 +158,7 @@ def run_shard(
     n_jobs: int | None = None,
     progress: Show = None,
     groups: ArrayLike | None = None,
+    preprocess: Any = None,
     **settings: Any,
 ) -> int:
     """Do one part of a selection into a journal; returns the number of chains it holds.
@@ -154,7 +168,7 @@ def run_shard(
 
     Parameters
     ----------
-    problem, sizes, cv, engine, n_jobs, progress, groups, **settings
+    problem, sizes, cv, engine, n_jobs, progress, groups, preprocess, **settings
         As in `select_size`.
     journal
         Folder in which finished work is kept.
@@ -167,7 +181,7 @@ def run_shard(
         part, of = 0, 0
     if not 1 <= part <= of:
         raise ValueError(f"shard is {shard!r}; expected 'part/of' with 1 <= part <= of, for instance '3/64'.")
-    _, grids = _plan(problem, sizes, cv, settings, engine, groups)
+    _, grids = _plan(check_problem(problem).preprocessed(preprocess), sizes, cv, settings, engine, groups)
     held = 0
     for grid in grids:
         ((_, chains),) = search_grids([grid], [journal], n_jobs, progress, _count_chains, shard=(part, of))
@@ -186,10 +200,11 @@ def identify(
     *,
     engine: str | Engine = "auto",
     groups: ArrayLike | None = None,
+    preprocess: Any = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """What the journal of `select_size` with the same arguments says about itself, for `merge_journals`."""
-    return identity(_plan(problem, sizes, cv, settings, engine, groups)[1][0])
+    return identity(_plan(check_problem(problem).preprocessed(preprocess), sizes, cv, settings, engine, groups)[1][0])
 
 
 def _plan(
@@ -201,8 +216,6 @@ def _plan(
     groups: ArrayLike | None,
 ) -> tuple[Selection, list[Grid]]:
     """The selection as one value, and its searches: a grid for each ridge to choose from, or one."""
-    if not isinstance(problem, SubsetProblem):
-        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
     selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings}, problem)
     problems = [problem.with_shrinkage(ridge) for ridge in selection.ridges] or [problem]
     return selection, [plan_work(each, selection, engine, groups) for each in problems]

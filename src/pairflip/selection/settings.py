@@ -63,6 +63,16 @@ class Selection:
         ``"auto"`` or several values: one of these relative ridge terms (`SubsetProblem.with_shrinkage`) is chosen
         together with the size, each searched by itself in the same folds. None: the penalty of the problem, as it is;
         for classes and counts, ``"auto"`` unless the problem was given a ridge.
+    choose
+        By which rule the size is recommended where columns predict at all: ``"best"``, the lowest held-out error;
+        ``"one_se"``, the smallest size within one standard error of it; ``"bic"`` or ``"ebic"``, the lowest information
+        criterion of the fits on all rows. In simulations ``"ebic"`` predicted about as well as ``"best"`` and named
+        exactly the true columns more often; ``"bic"``, which does not count how many sets there were to choose from,
+        kept too many of many columns. ``"auto"``: ``"one_se"`` where rows are left out one by one, otherwise
+        ``"best"``.
+    predict_with
+        What `SizeCurve.predict` predicts with unless told otherwise: ``"subset"``, the chosen columns, or
+        ``"average"``, the mean over the models of half-samples. It is made where it is asked for, and with `stability`.
     """
 
     sizes: Iterable[int] | None = None
@@ -79,6 +89,8 @@ class Selection:
     outer: int = 0
     ridge: Iterable[float] | Literal["auto"] | None = None
     prove: bool = True
+    choose: Literal["auto", "best", "one_se", "bic", "ebic"] = "auto"
+    predict_with: Literal["subset", "average"] = "subset"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -91,6 +103,10 @@ class Selection:
             )
         if self.stability_at not in ("chosen", "all"):
             raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
+        if self.choose not in RULES:
+            raise ValueError(f"choose (--choose) is {self.choose!r}; expected {', '.join(map(repr, RULES))}.")
+        if self.predict_with not in ("subset", "average"):
+            raise ValueError(f"predict_with is {self.predict_with!r}; expected 'subset' or 'average'.")
         cv = parse_cv("loo" if self.cv is None else self.cv)
         # Splits that come one by one are listed, so that a selection can be used again.
         given_splits = isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split")
@@ -142,9 +158,13 @@ class Selection:
             "null": self.null,
             "outer": self.outer,
             "ridge": list(self.ridges) or self.ridge,
+            "choose": self.choose,
+            "predict_with": self.predict_with,
         }
 
 
+RULES = ("auto", "best", "one_se", "bic", "ebic")
+"""By which the size may be chosen."""
 GRID = (0.0, 0.1, 1.0)
 """What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
 LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
@@ -260,6 +280,8 @@ def model_settings(problem: SubsetProblem) -> dict[str, Any]:
         "always": [problem.names[j] for j in problem.always],
         **problem.limits.settings(problem.names),
     }
+    if problem.preparation is not None:
+        model["preprocess"] = problem.preparation.words
     if problem.target_names:
         model |= {"loss": problem.loss.name, "targets": problem.target_names}
         return model | {"scale_targets": problem.target_options()["scale_targets"]}

@@ -1,7 +1,8 @@
-"""Which columns are selected again in half-samples, and bounds on how many of them are without effect."""
+"""Which columns and clusters are selected again in half-samples, and bounds on how many of them are without effect."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.selection.clusters import Clusters
 from pairflip.text import percent
 
 if TYPE_CHECKING:
@@ -40,6 +42,15 @@ class FalseBound:
         return min(self.worst_case, self.r_concave)
 
 
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Columns of which half-samples selected one or another, at the narrowest level at which that is stable."""
+
+    columns: Ints  # one column, or those of a cluster that some half-sample selected
+    members: Ints  # all columns of the cluster
+    frequency: float  # fraction of the half-samples that selected at least one of `columns`
+
+
 @dataclass(frozen=True, repr=False)
 class Stability:
     """What 2B half-samples selected, at some sizes (S).
@@ -64,6 +75,11 @@ class Stability:
     supports, coefs : S arrays (2B, k)
         What each half-sample selected, halves of a pair one after the other, and the coefficients there: (2B, k, q) of
         q targets.
+    clusters : S records, or None
+        Columns that stand in for each other, by size (see `Clusters`); None where groups are chosen as a whole, and in
+        files of older versions.
+    profile : (N,), or None
+        The mean of each column of the table, where columns are ordered as in a spectrum.
     """
 
     sizes: Ints
@@ -76,6 +92,8 @@ class Stability:
     names: list[str]
     supports: tuple[Ints, ...]
     coefs: tuple[Floats, ...]
+    clusters: tuple[Clusters, ...] | None = None
+    profile: Floats | None = None
 
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.sizes.tolist()))
@@ -132,6 +150,45 @@ class Stability:
         """Bounds on the expected number of columns without effect among those that pass."""
         return false_bound(int(self.sizes[self.at(size)]), self.n_candidates, self.pairs, threshold)
 
+    def cluster_frequency(self, columns: Ints, size: int | None = None) -> float:
+        """Fraction of the half-samples that selected at least one of some columns."""
+        return float(np.isin(self.supports[self.at(size)], columns).any(axis=1).mean())
+
+    def stable_clusters(self, threshold: float = THRESHOLD, size: int | None = None) -> list[Finding]:
+        """Bands or clusters of which at least a fraction `threshold` of the half-samples selected a column.
+
+        They have no column in common. Each is named as narrowly as it is stable: by one column if that is stable by
+        itself, or was selected whenever any of its cluster was; otherwise by those columns of the cluster that some
+        half-sample selected.
+        """
+        if self.clusters is None:
+            return []
+        at, findings = self.at(size), list[Finding]()
+        for members in self.clusters[at].members:
+            frequency = self.cluster_frequency(members, int(self.sizes[at]))
+            if frequency == 0 or frequency < threshold - _ROUNDING:
+                continue
+            selected, counts = np.unique(self.supports[at][np.isin(self.supports[at], members)], return_counts=True)
+            most = float(counts.max()) / (2.0 * self.pairs)
+            if most >= min(max(threshold, THRESHOLD), frequency) - _ROUNDING:
+                selected, frequency = selected[[counts.argmax()]], most
+            findings.append(Finding(selected, members, frequency))
+        return findings
+
+    def cluster_bound(self, threshold: float = THRESHOLD, size: int | None = None) -> FalseBound:
+        """Bounds on the expected number of clusters without effect among those that pass.
+
+        The sum over all clusters of the table, whether or not they overlap; each may be selected as often as its
+        columns together if these are drawn blindly.
+        """
+        at = self.at(size)
+        if self.clusters is None:
+            raise ValueError("the half-samples have no clusters; expected columns that are not chosen in groups.")
+        q, known = int(self.sizes[at]), self.clusters[at]
+        bound = false_bound(q, self.n_candidates, self.pairs, threshold, known.widths.tolist(), known.numbers.tolist())
+        most = np.floor(q / threshold + _ROUNDING)  # disjoint clusters that q columns allow to be selected so often
+        return FalseBound(threshold, min(bound.worst_case, most), min(bound.r_concave, most))
+
     def spread(self, column: int, size: int | None = None) -> tuple[float, float]:
         """5 % and 95 % quantiles of a column's coefficient over the half-samples that selected it.
 
@@ -143,6 +200,21 @@ class Stability:
             return float("nan"), float("nan")
         low, high = np.quantile(values, [0.05, 0.95])
         return float(low), float(high)
+
+    def clusters_to_pandas(self, size: int | None = None) -> pd.DataFrame:
+        """One row for each cluster that half-samples selected, the most frequent first (None: of every size)."""
+        import pandas as pd
+
+        names, rows = dict(zip(self.columns.tolist(), self.names, strict=True)), []
+        for k in self.sizes.tolist() if size is None else [size]:
+            for each in self.stable_clusters(0.0, k):
+                selected = np.intersect1d(each.members, self.columns)
+                often = sorted(selected.tolist(), key=lambda j: -self.frequency(j, k))
+                listed = "; ".join(names[j] for j in often if self.frequency(j, k) > 0)
+                chosen = bool(np.isin(each.members, self.chosen[self.at(k)]).any())
+                whole = self.cluster_frequency(each.members, k)
+                rows.append((k, whole, each.members.size, chosen, listed))
+        return pd.DataFrame(rows, columns=["size", "frequency", "columns", "chosen", "selected"])
 
     def to_pandas(self, size: int | None = None) -> pd.DataFrame:
         """One row for each column that some half-sample selected, the most frequent first (None: of every size)."""
@@ -161,25 +233,37 @@ class Stability:
         return table.drop(columns=["coef_5", "coef_95"]) if several else table
 
 
-def false_bound(q: int, p: int, pairs: int, threshold: float) -> FalseBound:
-    r"""Both bounds on the expected number of columns without effect that pass; never more than p.
+def false_bound(
+    q: int,
+    p: int,
+    pairs: int,
+    threshold: float,
+    widths: Sequence[int] = (1,),
+    numbers: Sequence[float] | None = None,
+) -> FalseBound:
+    r"""Both bounds on the expected number of columns, or clusters, without effect that pass.
 
-    q columns are selected in each of 2B half-samples of p candidates, and a column passes if it was selected in at
-    least a fraction :math:`\tau` of them. V is the number of columns that pass although their probability to be
-    selected in a half-sample is at most :math:`\theta = q/p`, that of a column drawn blindly. Meinshausen & Buhlmann
-    (JRSS B 72, 2010, theorem 1), and Shah & Samworth (JRSS B 75, 2013, eq. 8) for r-concave frequencies:
+    q columns are selected in each of 2B half-samples of p candidates, and a cluster of m columns passes if one of them
+    was selected in at least a fraction :math:`\tau` of these. V is the number of clusters that pass although their
+    probability to be selected in a half-sample is at most :math:`\theta_m = \min(1, m q/p)`, that of m columns drawn
+    blindly. With :math:`n_m` clusters of m columns, whether or not they overlap (by default p single columns),
+    Meinshausen & Buhlmann (JRSS B 72, 2010, theorem 1), and Shah & Samworth (JRSS B 75, 2013, eq. 8) for r-concave
+    frequencies:
 
-    .. math:: E[V] \le \frac{q^2}{(2\tau - 1)\, p}, \qquad
-        E[V] \le p \min\{D(\theta^2, 2\tau - 1, B, -\tfrac12),\; D(\theta, \tau, 2B, -\tfrac14)\} .
+    .. math:: E[V] \le \sum_m n_m \frac{\theta_m^2}{2\tau - 1}, \qquad
+        E[V] \le \sum_m n_m \min\{D(\theta_m^2, 2\tau - 1, B, -\tfrac12),\; D(\theta_m, \tau, 2B, -\tfrac14)\} .
     """
     if not 0.5 < threshold <= 1.0:
         raise ValueError(f"threshold is {threshold}; expected a fraction above 0.5 and up to 1, for instance 0.8.")
-    blind = q / p
-    tail = min(
-        r_concave_tail(blind**2, 2.0 * threshold - 1.0, pairs, -0.5),
-        r_concave_tail(blind, threshold, 2 * pairs, -0.25),
-    )
-    return FalseBound(threshold, min(float(p), q * q / ((2.0 * threshold - 1.0) * p)), p * tail)
+    worst_case = r_concave = 0.0
+    for width, number in zip(widths, [p] if numbers is None else numbers, strict=True):
+        blind = min(1.0, width * q / p)
+        worst_case += number * min(1.0, blind**2 / (2.0 * threshold - 1.0))
+        r_concave += number * min(
+            r_concave_tail(blind**2, 2.0 * threshold - 1.0, pairs, -0.5),
+            r_concave_tail(blind, threshold, 2 * pairs, -0.25),
+        )
+    return FalseBound(threshold, worst_case, r_concave)
 
 
 @lru_cache(maxsize=4096)

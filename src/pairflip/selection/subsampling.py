@@ -7,6 +7,7 @@ on (seed, b) and the rows alone, and each size is searched on its own: more pair
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from pairflip.philox import address_keys, check_seed, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
+from pairflip.selection.clusters import Clusters, Family, disjoint_clusters
 from pairflip.selection.executors import search_grids
 from pairflip.selection.folds import Blocks, Folds, Rows, check_groups, parse_cv
 from pairflip.selection.progress import Show
@@ -44,13 +46,8 @@ def half_samples(
     problem: SubsetProblem, pairs: int, seed: int, groups: ArrayLike | None = None, cv: Any = None
 ) -> Folds:
     """Folds 2b and 2b + 1 are the two halves of pair b: disjoint, with half of the rows (rounded down) each."""
-    present, cv = np.flatnonzero(problem.sample_weight > 0), parse_cv(cv)
-    units, whole = list(present[:, None]), "rows"  # rows that stay together
-    if groups is not None:
-        label = np.unique(check_groups(problem, groups)[present], return_inverse=True)[1].ravel()
-        units, whole = [present[label == g] for g in range(int(label.max()) + 1)], "groups"
-    elif isinstance(cv, Blocks):
-        units, whole = list(np.array_split(present, cv.folds)), "blocks"
+    present = np.flatnonzero(problem.sample_weight > 0)
+    units, whole = rows_together(problem, groups, cv)
     if len(units) < _FEWEST_UNITS:
         asked = "rows" if groups is None else "groups of rows"
         raise TooFewRows(
@@ -77,6 +74,17 @@ def half_samples(
     return Folds(left_out, left_out, f"random halves of the {whole}", by_row=True)
 
 
+def rows_together(problem: SubsetProblem, groups: ArrayLike | None, cv: Any) -> tuple[list[Rows], str]:
+    """Rows (of a weight above zero) that are in a half as a whole, and what they are called."""
+    present, cv = np.flatnonzero(problem.sample_weight > 0), parse_cv(cv)
+    if groups is not None:
+        label = np.unique(check_groups(problem, groups)[present], return_inverse=True)[1].ravel()
+        return [present[label == g] for g in range(int(label.max()) + 1)], "groups"
+    if isinstance(cv, Blocks):
+        return list(np.array_split(present, cv.folds)), "blocks"
+    return list(present[:, None]), "rows"
+
+
 def search_halves(
     problem: SubsetProblem,
     size: int,
@@ -95,7 +103,7 @@ def search_halves(
 
     Columns are sorted. A journal is known by its `first_folds`: it can be extended by more of them, and by other sizes.
     """
-    grid = plan_halves(problem, size, halves, seed=seed, engine=engine, effort=effort, final=final)
+    grid = plan_halves(problem, (size,), halves, seed=seed, engine=engine, effort=effort, final=final)
     ((_, results),) = search_grids(
         [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=first_folds
     )
@@ -151,7 +159,7 @@ def half_sample_stability(
         every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
         chosen.append(best)
         supports.append(every)
-    return summarize(problem, halves, wanted, chosen, supports)
+    return with_clusters(problem, summarize(problem, halves, wanted, chosen, supports))
 
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
@@ -197,6 +205,20 @@ def summarize(
         supports=selected,
         coefs=coefs,
     )
+
+
+@one_blas_thread()
+def with_clusters(problem: SubsetProblem, stability: Stability) -> Stability:
+    """The record with the clusters that half-samples selected; as it is where groups are chosen as a whole."""
+    if problem.units is not None:
+        return stability
+    family, clusters = Family(problem), list[Clusters]()
+    sizes = family.sizes()
+    for supports in stability.supports:
+        members = disjoint_clusters(family.of(np.unique(supports)), supports)
+        clusters.append(Clusters(members, *sizes))
+    profile = np.average(problem.X, axis=0, weights=problem.sample_weight) if family.ordered else None
+    return replace(stability, clusters=tuple(clusters), profile=profile)
 
 
 def _group_coefficients(problem: SubsetProblem, units: Units, judge: HeldOutJudge, supports: Ints) -> Floats:

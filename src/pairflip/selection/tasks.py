@@ -14,7 +14,7 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
-from pairflip.problem import SubsetProblem
+from pairflip.problem import SubsetProblem, check_problem
 from pairflip.search.automatic_proof import is_solved
 from pairflip.search.best_subset import ON_THE_CPU
 from pairflip.search.effort import (
@@ -77,6 +77,7 @@ class Grid:
     half_samples: bool  # in place of folds
     settings: dict[str, Any]  # all that determines the result apart from the data, for files and readers
     notes: tuple[str, ...]
+    row_groups: NDArray[np.int64] | None = None  # (M,), where rows belong together
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
@@ -87,8 +88,7 @@ class Grid:
 @one_blas_thread()  # more would round differently
 def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine, groups: ArrayLike | None) -> Grid:
     """The searches of a selection, everything checked against the table."""
-    if not isinstance(problem, SubsetProblem):
-        raise TypeError(f"problem is a {type(problem).__name__}; expected a pairflip.SubsetProblem.")
+    check_problem(problem)
     if not problem.form.quadratic or problem.form.grouped:
         if selection.null and not problem.loss.squared:
             raise ValueError(
@@ -102,15 +102,30 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     if not problem.loss.squared:
         check_learnable(problem, folds)
     fewest_rows = problem.rows_present - max(left_out.size for left_out in folds.left_out)
-    return _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
+    grid = _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
+    return grid if groups is None else replace(grid, row_groups=_numbered(np.asarray(groups).tolist()))
+
+
+def _numbered(labels: list[Any]) -> NDArray[np.int64]:
+    """Labels of rows as numbers from 0 on, in the order in which they come first."""
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(str(label), len(number)) for label in labels], dtype=np.int64)
 
 
 def plan_halves(
-    problem: SubsetProblem, size: int, folds: Folds, *, seed: int, engine: str | Engine, effort: Any, final: bool
+    problem: SubsetProblem,
+    sizes: tuple[int, ...],
+    folds: Folds,
+    *,
+    seed: int,
+    engine: str | Engine,
+    effort: Any,
+    final: bool = False,
+    **settings: Any,
 ) -> Grid:
-    """The searches of half-samples at one size; with `final`, also those on all rows."""
-    selection = Selection((size,), "loo", seed=seed, method="auto", effort=effort)
-    return _decide(problem, selection, folds, (size,), engine, halves=True, final=final)
+    """The searches of half-samples at some sizes; with `final`, also those on all rows."""
+    selection = Selection(sizes, "loo", seed=seed, method="auto", effort=effort, **settings)
+    return _decide(problem, selection, folds, sizes, engine, halves=True, final=final)
 
 
 def _decide(

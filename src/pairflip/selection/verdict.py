@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from scipy.special import expit, logit, ndtri
 
 from pairflip.least_squares import Floats
 from pairflip.selection.criteria import auc, concordance
-from pairflip.selection.curve import SizeCurve
+from pairflip.selection.curve import ChosenError, SizeCurve
 
 UNCERTAIN = 0.3
 """Where a smaller fraction of many chains reached the best set of their fold, the search is uncertain at that size."""
@@ -65,22 +65,27 @@ def variance_of_target(curve: SizeCurve) -> float:
     return float(np.average(curve.row_errors(mean), weights=curve.weights))
 
 
-def by_unit(curve: SizeCurve, values: Floats) -> tuple[Floats, Floats]:
-    """Weighted sums (..., U) of what held-out rows have (..., P), and weights (U,), over independent units."""
-    unit, n = curve.held_out_unit, int(curve.held_out_unit.max()) + 1
-    total, rows = np.bincount(unit, curve.weights, n), (curve.weights * values).reshape(-1, unit.size)
+def by_unit(values: Floats, unit: NDArray[np.int64], weights: Floats) -> tuple[Floats, Floats]:
+    """Weighted sums (..., U) of what held-out rows have (..., P), and weights (U,), over independent units (P,)."""
+    n = int(unit.max()) + 1
+    total, rows = np.bincount(unit, weights, n), (weights * values).reshape(-1, unit.size)
     sums = np.stack([np.bincount(unit, row, n) for row in rows]).reshape(*values.shape[:-1], n)
     return np.asarray(sums[..., total > 0]), np.asarray(total[total > 0])
 
 
 def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]:
-    r"""How much lower cv_error is at one size than at another, and the standard error of that difference.
+    """How much lower cv_error is at one size than at another, and the standard error of that difference."""
+    return paired_difference(curve, curve.predictions[[curve.at(worse), curve.at(better)]])
+
+
+def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, float]:
+    r"""How much lower the error of the second of two predictions (2, P) of held-out rows is, and its standard error.
 
     Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
     their deviances) over the independent units.
     """
-    errors = curve.row_errors(curve.predictions[[curve.at(worse), curve.at(better)]])
-    sums, total = by_unit(curve, 0.5 * (errors[0] - errors[1]))
+    errors = curve.row_errors(predictions)
+    sums, total = by_unit(0.5 * (errors[0] - errors[1]), curve.held_out_unit, curve.weights)
     means, weight = sums / total, total / total.sum()
     mean = float(weight @ means)
     return mean, float(np.sqrt(weight @ (means - mean) ** 2 / max(1, means.size - 1)))
@@ -113,22 +118,42 @@ def predicts(curve: SizeCurve) -> bool:
 def recommended_size(curve: SizeCurve) -> int:
     """The number of columns to keep: 0 if nothing predicts.
 
-    With folds of several rows, the size with the lowest error; it had the lower true error in simulations. When single
-    rows are left out, the lowest error is often low by luck, and the one-standard-error size had the lower true error.
+    By the rule that was asked for. Without one: with folds of several rows, the size with the lowest error; it had the
+    lower true error in simulations. When single rows are left out, the lowest error is often low by luck, and the
+    one-standard-error size had the lower true error.
     """
     return chosen_size(curve) if predicts(curve) else 0
 
 
-def chosen_size(curve: SizeCurve) -> int:
-    """The number of columns that `recommended_size` takes where columns predict at all."""
-    return int(curve.sizes[choose(curve.cv_error, curve.cv_error_se, curve.sizes, single_rows(curve))])
+def rule_of(curve: SizeCurve) -> str:
+    """The rule by which the size is chosen, one of `settings.RULES`; "auto" where no other was asked for."""
+    return str(curve.settings.get("choose", "auto"))
 
 
-def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], single: bool) -> Any:
-    """Indices (...) of the sizes that are recommended by errors (..., S), where columns predict at all."""
+def chosen_size(curve: SizeCurve, rule: str | None = None) -> int:
+    """The number of columns that a rule (None: that of the curve) takes where columns predict at all."""
+    at = choose(curve.cv_error, curve.cv_error_se, curve.sizes, _applied(curve, rule))
+    return int(curve.sizes[at])
+
+
+def _applied(curve: SizeCurve, rule: str | None) -> str | int:
+    """What `choose` needs to know of a rule: "best", "one_se", or the index of the size that a criterion takes.
+
+    Criteria are of the fits on all rows: held-out errors, whatever they are, do not change what they choose.
+    """
+    rule = rule_of(curve) if rule is None else rule
+    if rule in curve.criteria:
+        return int(np.argmin(np.where(curve.sizes > 0, curve.criteria[rule], np.inf)))
+    return ("one_se" if single_rows(curve) else "best") if rule == "auto" else rule
+
+
+def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], rule: str | int) -> Any:
+    """Indices (...) of the sizes that a rule takes by errors (..., S), where columns predict at all."""
+    if isinstance(rule, int):
+        return np.full(mean.shape[:-1], rule)
     some = np.where(sizes > 0, mean, np.inf)
     best = np.argmin(some, axis=-1)[..., None]
-    if not single:
+    if rule == "best":
         return best[..., 0]
     limit = np.take_along_axis(mean, best, axis=-1) + np.take_along_axis(error, best, axis=-1)
     return np.argmax(some <= limit, axis=-1)
@@ -190,126 +215,131 @@ def uncertain(curve: SizeCurve, size: int) -> bool:
 # The error of the size that was chosen --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ChosenError:
-    """Error of the chosen size on new rows, corrected for having chosen it."""
+class Ranking(NamedTuple):
+    """How well rows are ranked, where that is told of errors."""
 
-    size: int
-    error: float  # half the mean squared error (or deviance), as `SizeCurve.cv_error`
-    low: float  # ends of its interval
-    high: float
-    told: float  # `cv_error` at that size, before the correction
-    variance: float  # half the variance (or mean deviance) of the target: what errors are compared with for `r2`
-    level: float = LEVEL  # nominal probability of the interval
-    squares: bool = True  # whether errors are squared errors
-    factor: float = 1.0  # how many times larger or smaller the error over the variance may be: the interval of `r2`
-    ranked: tuple[float, float, float] | None = None  # AUC of two classes or concordance, and ends of its interval
-    ranking: str = ""  # what that is called
-
-    @property
-    def auc(self) -> tuple[float, float, float] | None:
-        """The area under the ROC curve on new rows, and the ends of its interval; None without two classes."""
-        return self.ranked if self.ranking == "auc" else None
-
-    @property
-    def rmse(self) -> tuple[float, float, float]:
-        """Root mean square error in the unit of the target, and the ends of its interval; nan for other errors."""
-        if not self.squares:
-            return float("nan"), float("nan"), float("nan")
-        value, low, high = np.sqrt(2.0 * np.array([self.error, self.low, self.high])).tolist()
-        return value, low, high
-
-    @property
-    def r2(self) -> tuple[float, float, float]:
-        """Fraction of the variance that is explained, and the ends of its interval, the lower end first."""
-        if not self.variance > 0:
-            return float("nan"), float("nan"), float("nan")
-        share, low, high = (1.0 - self.error * f / self.variance for f in (1.0, self.factor, 1.0 / self.factor))
-        return share, low, high
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain numbers by name."""
-        values = {"error": (self.error, self.low, self.high)}
-        values |= {"rmse": self.rmse, "r2": self.r2} if self.squares else {"explained_deviance": self.r2}
-        if self.ranked is not None:
-            values[self.ranking] = self.ranked
-        record: dict[str, Any] = {"size": self.size, "level": self.level}
-        for name, (value, low, high) in values.items():
-            record |= {name: value, f"{name}_interval": [low, high]}
-        return record
+    name: str  # "auc" or "concordance"
+    measure: Callable[[Floats, Floats, Floats], float]  # (observed, scores, weights) to a number, 0.5 by chance
+    observed: Floats  # (P, ...)
+    scores: Floats  # (R, S, P)
 
 
-def chosen_error(curve: SizeCurve, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> ChosenError | None:
-    r"""The corrected error of the size that is chosen; None if rows are too few to say.
+class Candidates(NamedTuple):
+    """What was chosen from, by errors of rows that were held out: R ridge terms at S sizes."""
 
-    The lowest of several errors is low by luck, too. Held-out predictions of all sizes are at hand, so the choice can
-    be repeated without a new search: draw the rows with replacement, choose a size by the errors of the rows drawn, and
-    take the error of that size on the rows that were not drawn (bootstrap bias-corrected cross validation, Tsamardinos,
-    Greasidou & Borboudakis, Machine Learning 107, 2018). The mean over many draws is the corrected error.
+    errors: Floats  # (R, S, P): what each row adds to twice the error
+    weights: Floats  # (P,)
+    unit: NDArray[np.int64]  # (P,): the independent unit of each row, from 0 on
+    sizes: NDArray[np.int64]  # (S,)
+    rule: str | int = "best"  # "one_se", or the index of the size that is taken whatever the errors are
+
+
+def chosen_error(
+    curve: SizeCurve, rule: str | None = None, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0
+) -> ChosenError | None:
+    """The corrected error of the size that a rule (None: that of the curve) takes; None if rows are too few to say."""
+    size = chosen_size(curve, rule)
+    predictions = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
+    ridge = (
+        0 if curve.ridge_predictions is None or curve.ridges is None else int(np.argmax(curve.ridges == curve.ridge))
+    )
+    ranking = None
+    if curve.survival is not None:  # risks are known for the ridge that was chosen, and hardly depend on it
+        times = np.column_stack([curve.survival.times, curve.observed])
+        scores = np.broadcast_to(curve.survival.risks, predictions.shape)
+        ranking = Ranking(curve.loss.words.ranking, concordance, times, scores)
+    elif curve.ranked is not None:
+        ranking = Ranking(curve.loss.words.ranking, auc, curve.observed, predictions)
+    return corrected_error(
+        Candidates(
+            curve.row_errors(predictions), curve.weights, curve.held_out_unit, curve.sizes, _applied(curve, rule)
+        ),
+        (ridge, curve.at(size)),
+        variance=0.5 * variance_of_target(curve),
+        squares=curve.loss.squared,
+        ranking=ranking,
+        level=level,
+        draws=draws,
+        seed=seed,
+    )
+
+
+def corrected_error(
+    candidates: Candidates,
+    chosen: tuple[int, int],
+    *,
+    variance: float,
+    squares: bool,
+    ranking: Ranking | None,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> ChosenError | None:
+    r"""The error of the chosen (ridge, size), corrected for the choice; None if rows are too few to say.
+
+    The lowest of several errors is low by luck, too. Held-out predictions of all candidates are at hand, so the choice
+    can be repeated without a new search: draw the rows with replacement, choose by the errors of the rows drawn, and
+    take the error of that choice on the rows that were not drawn (bootstrap bias-corrected cross validation,
+    Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018). The mean over many draws is the corrected error.
 
     The interval comes from the spread of these errors on a logarithmic scale, widened by :math:`1 + c / U` for U rows,
     because of few rows the spread is too small more often than too large. Large errors are rare and missing from many
     samples: the upper end is wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows'
     errors. For :math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on that scale.
+
+    A size that a criterion of the fits on all rows has chosen is the same in all draws: held-out errors had no part in
+    that choice, and its error is not corrected for it.
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
-    size = chosen_size(curve)
-    predictions = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
-    sums, total = by_unit(curve, curve.row_errors(predictions))
+    sums, total = by_unit(candidates.errors, candidates.unit, candidates.weights)
     if total.size < FEWEST:
         return None
+    errors, weights = sums[chosen], total
     group = np.arange(total.size)
     if total.size > MOST_UNITS:  # rows in no order, put together, vary as much
         group = np.random.default_rng([seed, total.size]).permutation(total.size) % MOST_UNITS
         order, starts = np.argsort(group, kind="stable"), np.searchsorted(np.sort(group), np.arange(MOST_UNITS))
         sums, total = np.add.reduceat(sums[..., order], starts, axis=-1), np.add.reduceat(total[order], starts)
     scores, choices, outside = _outside_scores(
-        sums, total, curve.sizes, single_rows(curve), draws, np.random.default_rng(seed)
+        sums, total, candidates.sizes, candidates.rule, draws, np.random.default_rng(seed)
     )
     error = float(scores.mean())
     quantile, spread = float(ndtri(0.5 + level / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-    errors, weights = by_unit(curve, curve.row_errors(curve.predictions[curve.at(size)]))
     off = errors / weights - np.mean(errors / weights)
     scale = float(np.sqrt(np.mean(off**2)))
     skewness = max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
     return ChosenError(
-        size=size,
+        size=int(candidates.sizes[chosen[1]]),
         error=error,
         low=error * float(np.exp(-spread)),
         high=error * float(np.exp((1.0 + UPWARD * skewness / np.sqrt(off.size)) * spread)),
-        told=float(curve.cv_error[curve.at(size)]),
-        variance=0.5 * variance_of_target(curve),
+        told=0.5 * float(errors.sum() / weights.sum()),
+        variance=variance,
         level=level,
-        squares=curve.loss.squared,
+        squares=squares,
         factor=float(np.exp(spread)),
-        ranked=None
-        if curve.ranked is None
-        else _outside_rank(curve, predictions, choices, outside[:, group], quantile),
-        ranking=curve.loss.words.ranking,
+        ranked=None if ranking is None else _outside_rank(candidates, ranking, choices, outside[:, group], quantile),
+        ranking="" if ranking is None else ranking.name,
     )
 
 
 def _outside_rank(
-    curve: SizeCurve, predictions: Floats, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
+    candidates: Candidates, ranking: Ranking, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
     """Mean AUC, or concordance, of what is chosen by the rows drawn, on rows that were not drawn, and an interval.
 
     The interval is made on the logit scale. `choices` (draws, 2) are ridge and size, `outside` (`_AUC_DRAWS`, U) the
-    units that were not drawn. Risks are known for the ridge that was chosen, and hardly depend on it.
+    units that were not drawn.
     """
-    some = curve.weights > 0
-    unit = np.unique(curve.held_out_unit[some], return_inverse=True)[1]
-    observed, weights = curve.observed[some], curve.weights[some]
-    rank: Callable[[Floats, Floats, Floats], float] = auc
-    if curve.survival is not None:
-        observed, rank = np.column_stack([curve.survival.times, curve.observed])[some], concordance
-        predictions = np.broadcast_to(curve.survival.risks, predictions.shape)
+    some = candidates.weights > 0
+    unit = np.unique(candidates.unit[some], return_inverse=True)[1]
+    observed, weights = ranking.observed[some], candidates.weights[some]
     areas = np.array(
         [
-            rank(observed[rows], predictions[ridge, size][some][rows], weights[rows])
+            ranking.measure(observed[rows], ranking.scores[ridge, size][some][rows], weights[rows])
             for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
         ]
     )
@@ -322,7 +352,7 @@ def _outside_rank(
 
 
 def _outside_scores(
-    sums: Floats, total: Floats, sizes: NDArray[np.int64], single: bool, draws: int, rng: np.random.Generator
+    sums: Floats, total: Floats, sizes: NDArray[np.int64], rule: str | int, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
 
@@ -340,7 +370,7 @@ def _outside_scores(
         every = np.arange(len(counts))
         ridge = np.argmin(mean.min(axis=2), axis=1)
         error = np.sqrt(np.maximum(spread[every, ridge], 0.0) / (n - 1))
-        at = choose(mean[every, ridge], error, sizes, single)
+        at = choose(mean[every, ridge], error, sizes, rule)
         outside = (counts == 0).astype(np.float64)
         weight_outside = outside @ total
         some = weight_outside > 0

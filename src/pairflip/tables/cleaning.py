@@ -36,7 +36,7 @@ from pairflip.text import listed, numbered, plural, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-MISSING = ("drop-rows", "drop-columns")
+MISSING = ("drop-rows", "drop-columns", "keep")
 TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of the table
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
@@ -85,9 +85,15 @@ def as_candidates(
 
 
 def without_missing(
-    X: Floats, y: Floats, names: list[str], row_names: list[str], target: str, missing: str | None
+    X: Floats,
+    y: Floats,
+    names: list[str],
+    row_names: list[str],
+    target: str,
+    missing: str | None,
+    used: Sequence[str] = (),
 ) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
-    """The same table with every value finite."""
+    """The same table with every value finite; to "keep" leaves NaN in candidates that are not `used` otherwise."""
     if missing not in (None, *MISSING):
         raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows' or 'drop-columns'.")
     lost_y = ~np.isfinite(y)
@@ -97,6 +103,9 @@ def without_missing(
     columns = np.asarray(lost.any(axis=0))
     if not (columns.any() or lost_y.any()):
         return X, y, names, row_names, []
+    if missing == "keep":
+        beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1))
+        return _keep_missing(X, y, names, row_names, lost, lost_y, beside & ~lost_y)
     rows = lost.any(axis=1) | lost_y
     problems: list[str] = []
     if lost_y.any() and missing != "drop-rows":
@@ -127,6 +136,28 @@ def without_missing(
     return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
 
 
+def _keep_missing(
+    X: Floats,
+    y: Floats,
+    names: list[str],
+    row_names: list[str],
+    lost: NDArray[np.bool_],
+    lost_y: NDArray[np.bool_],
+    beside: NDArray[np.bool_],
+) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
+    """The table with NaN for what is `lost` (M, N), without columns that have no value and two kinds of rows (M,)."""
+    rows = lost_y | beside
+    empty = np.asarray(lost[~rows].all(axis=0))
+    if empty.all() or (~rows).sum() < 2:
+        left = plural(int((~rows).sum()), "row") + (" and no column with a value" if empty.all() else "")
+        raise TableError(f"--impute leaves {left}; expected at least two rows with a target, and values to fill from.")
+    dropped = change("column", "without any value dropped", _pick(names, empty))
+    dropped += change("row", "without a target dropped", _pick(row_names, lost_y))
+    dropped += change("row", "without a weight, an event or another target dropped", _pick(row_names, beside))
+    filled = np.where(lost, np.nan, X)[np.ix_(~rows, ~empty)]
+    return filled, y[~rows], _pick(names, ~empty), _pick(row_names, ~rows), dropped
+
+
 def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> list[str]:
     """What is wrong with columns without any value, and with columns in which some are missing."""
     columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
@@ -143,8 +174,8 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
         n_rows, n_columns = lost.shape
         problems.append(
             f"{plural(int(lost[:, some].sum()), 'value')} missing or infinite in {listed(_pick(names, some), MANY)}; "
-            f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}) or "
-            f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,})."
+            f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}), "
+            f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,}) or --impute median (keeps all)."
         )
     return problems
 

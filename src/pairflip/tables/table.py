@@ -35,7 +35,7 @@ from pairflip.text import label_text, listed, plural, quoted, row_numbers
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Candidates and target, all finite numbers, and how they were obtained.
+    """Candidates and target, all finite numbers (unless missing values were kept), and how they were obtained.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def read_table(
     keep: Iterable[str] = (),
     index: str | None = None,
     drop_text: bool = False,
-    missing: Literal["drop-rows", "drop-columns"] | None = None,
+    missing: Literal["drop-rows", "drop-columns", "keep"] | None = None,
     sheet: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -125,9 +125,10 @@ def read_table(
         Column of row names. A first column without a name is also taken as one.
     drop_text : bool
         Leave out columns of text and dates instead of refusing them.
-    missing : {"drop-rows", "drop-columns"}, optional
-        What to leave out because of missing or infinite values, which are refused otherwise. Missing is what is empty
-        or reads NA, N/A, NaN, null, None, ``?``, ``.``, ``-`` or a spreadsheet's error.
+    missing : {"drop-rows", "drop-columns", "keep"}, optional
+        What to leave out because of missing or infinite values, which are refused otherwise; "keep": only rows that
+        lack the target or a column of `used`, other values are NaN. Missing is what is empty or reads NA, N/A, NaN,
+        null, None, ``?``, ``.``, ``-`` or a spreadsheet's error. In a row without a category all its columns are 0.
     sheet : str, optional
         Sheet of a workbook, the first one otherwise.
     decimal : {".", ","}, optional
@@ -159,7 +160,7 @@ def read_table(
     if isinstance(raw, Matrix):
         if asked is not True and asked:
             raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
-        return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes))
+        return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes), used)
     dropped = list[Change]()
     if "" in raw.names:
         raw, dropped = without_blank_columns(raw)
@@ -195,12 +196,12 @@ def read_table(
                 X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
         indicators = category.indicators(labels_of(raw.frame[j]))
-        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told else indicators])
+        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told or missing == "keep" else indicators])
         columns = [*columns, *category.names]
         about_values.append(category.note)
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
     with noted(problems):
-        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing)
+        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
     if problems:
         raise_all(problems)
     if labels is not None:  # rows that were left out may have taken a class with them
@@ -264,6 +265,7 @@ def _from_matrix(
     drop: Sequence[str],
     missing: str | None,
     as_labels: bool,
+    used: Sequence[str],
 ) -> Table:
     """A table whose numbers are used as they are: X is a view of the matrix wherever that is possible."""
     if len(matrix.X) < 2:
@@ -289,7 +291,7 @@ def _from_matrix(
     rows = row_numbers(len(y)) if chosen.index is None else [f"{v:g}" for v in values[:, chosen.index - apart].tolist()]
     columns, label, lost = [names[j] for j in chosen.candidates], names[chosen.target], list[Change]()
     if not (np.isfinite(y).all() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape))):
-        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing)
+        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
     labels: list[str] | None = None
     about_target = _about_target(y, label, None, False)
     if as_labels:

@@ -35,6 +35,7 @@ import numpy as np
 from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, TIE
 from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.draws import accepts, draw_flips, draw_moves, draw_start
+from pairflip.engines.numba.models import Mixture, mixed
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,
@@ -96,7 +97,8 @@ class Plan(NamedTuple):
     """Move t of a step a with ends[a - 1] <= t < ends[a] has, in chain c, beta betas[c % len(betas), a].
 
     `coldest[a]` is the smallest beta from step a on; `keys` (chains, 2). `sizes` (K + 2,) is L above, minus infinity
-    where a size is not allowed; empty for chains of one size. `offset` is c, 0 for weights without a logarithm.
+    where a size is not allowed; empty for chains of one size. `offset` is c, 0 for weights without a logarithm;
+    `mixture` stands for both beta and c where g is integrated out.
     `inflation`: supports with a variance inflation factor that reaches this are singular. `way` forces a way of
     evaluating moves; `table_cost` is the price of an acceptance in the table in units of an O(k^2) flip; `window` how
     many moves to watch before changing the way.
@@ -112,6 +114,7 @@ class Plan(NamedTuple):
     way: int
     table_cost: float
     window: int
+    mixture: Mixture
 
 
 class Output(NamedTuple):
@@ -452,6 +455,9 @@ def smallest_change(system, table, order, k):
 @apart
 def exponent(plan, beta, energy, delta, k, size):
     """By how much the logarithm of the weight falls when the energy and the size change."""
+    if plan.mixture.table.size:
+        falls = mixed(plan.mixture, k, energy, 0) - mixed(plan.mixture, size, energy + delta, 0)
+        return plan.sizes[k] - plan.sizes[size] + falls
     if plan.offset == 0.0:
         return plan.sizes[k] - plan.sizes[size] + beta * delta
     now, then = max(energy, 0.0) + plan.offset, max(energy + delta, 0.0) + plan.offset

@@ -26,6 +26,7 @@ from pairflip.engines.numba.annealing import (
     survey,
     walk,
 )
+from pairflip.engines.numba.models import NO_MIXTURE, Mixture
 from pairflip.engines.numba.table import form_of
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
@@ -48,12 +49,14 @@ def new_output(chains: int, steps: int, k: int, *, record: bool) -> Output:
 class Walks:
     """Chains with these keys (chains, 2) on one problem; parts of them may run in threads of their own.
 
-    `k` is their size; with `sizes` (K + 2,) and `offset` (see `Plan`) they walk over sizes up to K and begin with k.
+    `k` is their size; with `sizes` (K + 2,), and `offset` or `mixture` (see `Plan`), they walk over sizes up to K and
+    begin with k.
     """
 
     def __init__(
         self, form: Form, k: int, keys: NDArray[np.uint32], way: Way = "auto", *,
         sizes: Floats | None = None, offset: float = 0.0, inflation: float = INFLATION,
+        mixture: Mixture = NO_MIXTURE,
     ) -> None:  # fmt: skip
         self._form, self._k, self._keys = form, k, keys
         self._room = k if sizes is None else sizes.size - 1
@@ -73,7 +76,7 @@ class Walks:
         cost = form.n_columns * (1.5 + 0.35 * typical + n_rows / 4.0) / flip_ns
         # A window is long enough to see a rate at which the table pays.
         how = {"auto": AUTO, "square": SQUARE, "table": TABLE}[way], cost, int(max(_WINDOW, 2.0 * cost))
-        self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how
+        self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how, mixture
         self._slice = int(_SLICE_NS / flip_ns) + 1
 
     def _begun(self, numbers: range, plan: Plan) -> tuple[System, Workspace, Chains, NDArray[Any]]:

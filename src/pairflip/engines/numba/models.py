@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import apart, entry
+from pairflip.engines.numba.compile import apart, entry, with_names
 from pairflip.engines.numba.table import S, Table, add, empty, energy, new_table
 
 INFLATED = 1e7
@@ -19,11 +19,29 @@ NEGLIGIBLE = 45.0
 """In logarithms of weights: coefficients of models below 3e-20 of the most probable one are not computed."""
 
 
+class Mixture(NamedTuple):
+    """A prior over g, integrated out: `table` (D + 1, Z, 3) for models of d columns, empty for one value of g.
+
+    At place z = ln(1 + s) / `STEP` with s = `freedom` (`empty` / E - 1), for the energy `empty` of no columns, stand
+    the logarithm of the weight beside the prior, and the means of u = g / (1 + g) and of its square.
+    """
+
+    table: Any
+    empty: float
+    freedom: float
+
+
+NO_MIXTURE = Mixture(np.zeros((0, 0, 0)), 1.0, 1.0)
+STEP, PLACES = 0.03, 1500
+"""Beyond the last place E is a rounding error."""
+
+
 class ModelWeight(NamedTuple):
     """What a model of k units and d columns weighs, and what its coefficients are (see `search.posterior`).
 
-    The logarithm is `prior[k]` less `column` d and less a E or, with an offset c above 0, a ln(E + c). Coefficients are
-    shrunk by `shrink`; the variance of the noise is `spread` + `slope` E. Models of more columns than `most` are out.
+    The logarithm is `prior[k]` less `column` d and less a E or, with an offset c above 0, a ln(E + c); or `prior[k]`
+    and what a mixture over g says. Coefficients are shrunk by `shrink`; the variance of the noise is `spread` + `slope`
+    E. Models of more columns than `most` are out.
     """
 
     prior: Any
@@ -34,6 +52,7 @@ class ModelWeight(NamedTuple):
     spread: float
     slope: float
     most: int
+    mixture: Mixture
 
 
 class ModelSums(NamedTuple):
@@ -84,10 +103,37 @@ def copy_rows(source, target, rows):
 
 
 @apart
+def mixed(mixture, d, E, part):
+    """One part of the table of a mixture, at the energy of a model of d columns: cubic between its places."""
+    table, ratio = mixture.table, mixture.empty / max(E, 1e-300)
+    z = min(np.log1p(mixture.freedom * max(ratio - 1.0, 0.0)) / STEP, PLACES - 2.0)
+    d, at = min(d, len(table) - 1), min(max(int(z), 1), PLACES - 3)
+    t = z - at
+    return (
+        table[d, at - 1, part] * -t * (t - 1.0) * (t - 2.0) / 6.0
+        + table[d, at, part] * (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0
+        - table[d, at + 1, part] * (t + 1.0) * t * (t - 2.0) / 2.0
+        + table[d, at + 2, part] * (t + 1.0) * t * (t - 1.0) / 6.0
+    )
+
+
+@apart
 def log_weight(weight, E, k, d):
     """Logarithm of the weight of a model."""
     E = max(E, 0.0)
+    if weight.mixture.table.size:
+        return weight.prior[k] + mixed(weight.mixture, d, E, 0)
     return weight.prior[k] - weight.column * d - weight.a * (E if weight.c == 0.0 else np.log(E + weight.c))
+
+
+@apart
+def coefficient_moments(weight, E, d):
+    """Means of u = g / (1 + g), of its square, and of u times the variance of the noise, of a model of d columns."""
+    E, mixture = max(E, 0.0), weight.mixture
+    if not mixture.table.size:
+        return weight.shrink, weight.shrink**2, weight.shrink * (weight.spread + weight.slope * E)
+    u, square = mixed(mixture, d, E, 1), mixed(mixture, d, E, 2)
+    return u, square, 2.0 * (mixture.empty * (u - square) + square * E) / (mixture.freedom - 2.0)
 
 
 @apart
@@ -126,7 +172,7 @@ def count_model(weight, sums, start, units, k, Q, d, E):
     share, mask, column = np.exp(log - sums.scalars[0]), 0, 0
     sums.scalars[1] += share
     sums.sizes[k] += share
-    noise, shrink = weight.shrink * (weight.spread + weight.slope * max(E, 0.0)), weight.shrink
+    first_u, second_u, noise = coefficient_moments(weight, E, d)
     for m in range(k):
         u, first = units[m], column
         sums.inclusion[u] += share
@@ -136,9 +182,9 @@ def count_model(weight, sums, start, units, k, Q, d, E):
         if log > sums.scalars[0] - NEGLIGIBLE:
             for i in range(first, column):
                 at = start[u] + i - first
-                sums.first[at] -= share * shrink * Q[0, i]
+                sums.first[at] -= share * first_u * Q[0, i]
                 for l in range(first, column):
-                    product = shrink * shrink * Q[0, i] * Q[0, l] + noise * Q[1 + i, l]
+                    product = second_u * Q[0, i] * Q[0, l] + noise * Q[1 + i, l]
                     sums.second[at, l - first] += share * product
     keep(sums, log, mask)
 
@@ -185,3 +231,8 @@ def visit_models(form, G, start, weight, sums, tables, largest, first, last):
         if k + 1 < largest and u + 1 < n:
             k += 1
         u += 1
+
+
+# The same for single models, called from Python.
+weight_of_model = with_names(log_weight, "weight_of_model", mixed=mixed.py_func)
+moments_of_model = with_names(coefficient_moments, "moments_of_model", mixed=mixed.py_func)

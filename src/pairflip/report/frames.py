@@ -1,0 +1,93 @@
+"""The numbers of a selection as data frames, one for each file of a result folder or sheet of a workbook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pairflip.selection.criteria import in_units
+from pairflip.text import json_list
+
+if TYPE_CHECKING:
+    from pairflip.selection.curve import SizeCurve
+
+
+def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """The tables of a selection by the name of their file."""
+    sizes = curve.sizes.tolist()
+    sized = curve.to_pandas()
+    for names in {"columns", "groups"} & set(sized):
+        sized[names] = [json_list(each) for each in sized[names]]
+    counts = [
+        (size, name, count, count / curve.n_folds)
+        for size in sizes
+        for name, count in curve.top_columns(size, len(curve.names))
+    ]
+    unit = "column" if curve.groups is None else "group"
+    fits = [curve.coefficients(size) for size in sizes]
+    for size, frame in zip(sizes, fits, strict=True):
+        frame.insert(0, "size", size)
+    tables = {
+        "curve.csv": sized,
+        "selection_counts.csv": pd.DataFrame(counts, columns=["size", unit, "folds", "fraction"]),
+        "coefficients.csv": pd.concat(fits, ignore_index=True),
+        "predictions.csv": _predictions(curve, row_names),
+    }
+    if curve.targets is not None:
+        of = curve.targets
+        tables["targets.csv"] = pd.DataFrame(
+            {
+                "size": np.repeat(curve.sizes, len(of.names)),
+                "target": np.tile(np.array(of.names, dtype=object), len(sizes)),
+                "r2": of.r2.ravel(),
+                "rmse": of.rmse.ravel(),
+                "cv_error": of.cv_error.ravel(),
+            }
+        )
+    if curve.stability is not None:
+        tables["half_samples.csv"] = curve.stability.to_pandas()
+        if curve.stability.clusters is not None:
+            clusters = curve.stability.clusters_to_pandas()
+            tables |= {"clusters.csv": clusters} if (clusters["columns"] > 1).any() else {}
+    if curve.inclusion is not None:
+        chance = curve.inclusion
+        order = np.argsort(-chance.probability, kind="stable")
+        tables["inclusion.csv"] = pd.DataFrame(
+            {
+                "column": [curve.names[j] for j in chance.columns[order]],
+                "inclusion_probability": chance.probability[order],
+                "inclusion_se": chance.error[order],
+                "coef_mean": chance.coef_mean[order],
+                "coef_sd": chance.coef_sd[order],
+            }
+        )
+    return tables
+
+
+def _predictions(curve: SizeCurve, row_names: Sequence[str]) -> pd.DataFrame:
+    """One row for each size and held-out row (and target, or class), predicted by columns that were chosen without it.
+
+    Folds are counted from 1; rows have their names, or numbers from 1.
+    """
+    sizes, places = curve.predictions.shape
+    outputs = {}
+    if curve.outputs is not None:
+        names = np.array(curve.outputs, dtype=object)
+        outputs = {"class" if curve.targets is None else "target": np.tile(names, sizes * places // len(names))}
+    survival = {}
+    if curve.survival is not None:
+        survival = {"time": np.tile(curve.survival.times, sizes), "log_risk": curve.survival.risks.ravel()}
+    return pd.DataFrame(
+        {
+            "size": np.repeat(curve.sizes, places),
+            "row": np.tile(np.array(row_names, dtype=object)[curve.held_out_rows], sizes),
+            "fold": np.tile(curve.held_out_fold + 1, sizes),
+            **outputs,
+            "observed": np.tile(in_units(curve, curve.observed), sizes),
+            "predicted": in_units(curve, curve.predictions).ravel(),
+            **survival,
+        }
+    )
