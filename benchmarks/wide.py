@@ -19,8 +19,8 @@ def memory(name):
 def search(X, y, budget, kicks):
     """The path's last support, the best support, and seconds of each step."""
     from pairflip import SubsetProblem
+    from pairflip.blas import one_blas_thread
     from pairflip.engines.base import Descent
-    from pairflip.engines.blas import one_blas_thread
     from pairflip.engines.numba import NumbaEngine
     from pairflip.engines.numba.searching import Searcher
     from pairflip.philox import chain_keys

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.block_rows import Reader, Rows
+from pairflip.blocks import Condensed, Moments
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
@@ -18,6 +20,7 @@ from pairflip.losses.squares import check_shrinkage
 from pairflip.moments import Form
 from pairflip.preparation import Preparation, read_raw, table_digest, take_rows
 from pairflip.rules import Units, largest_size, read_limits
+from pairflip.streams import IN_MEMORY, is_dask, sum_blocks, sum_partitions
 from pairflip.text import numbered
 
 Center = Literal["fold", "global"] | None
@@ -121,6 +124,9 @@ class SubsetProblem:
         class of a row.
     offset : (M,) or None
         As given.
+    condensed : Condensed or None
+        Where the rows stand for many others with the same moments (`from_blocks`, `from_moments`): of each, its random
+        block of rows, and how many rows it stands for. `rows_present` is then the number of these.
     shrinkage : float
         Ridge term in units of the scaled columns, see `with_shrinkage`; 0 unless asked for there.
     means, target_means, powers
@@ -131,6 +137,8 @@ class SubsetProblem:
     shrinkage: float = 0.0
     units: Units | None = None
     preparation: Preparation | None = None
+    condensed: Condensed | None = None
+    missing: dict[str, int]
     candidates: NDArray[np.int64]
     scale: Floats
     forced: Floats
@@ -176,6 +184,7 @@ class SubsetProblem:
             chosen = "" if isinstance(ridge, (int, float)) else " (select_size and SubsetRegressorCV can choose it)"
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
+        self.missing = {}  # rows that blocks left out, and values that their columns lacked
         self._given: tuple[Any, Sequence[str]] | None = None  # the table before it is preprocessed, and its names
         self._in_folds: dict[bytes, SubsetProblem] = {}
         if preprocess is not None:
@@ -197,6 +206,158 @@ class SubsetProblem:
         if self.limits.signs is not None:
             self.loss = signed_loss(self.loss, self.limits)
         self.form: Form = self.loss.prepare(self)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Any,
+        y: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        target_names: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        folds: int = 10,
+        seed: int = 0,
+        in_memory: int = IN_MEMORY,
+        missing: Literal["refuse", "drop-rows"] = "refuse",
+        n_jobs: int | None = None,
+        journal: Any = None,
+        about: Any = None,
+        progress: bool | None = False,
+        **options: Any,
+    ) -> SubsetProblem:
+        """The problem of a table that is read once, in blocks of rows, and never has to be in memory.
+
+        What is kept are inner products of the columns in random blocks of rows. Everything that follows (searches,
+        folds, proofs, posterior) takes the time and memory of a small table; fits, energies and cross-validated errors
+        are those of all rows, and standard errors of errors come from the blocks. For squared error only. A table of
+        at most `in_memory` numbers is kept as it is.
+
+        Parameters
+        ----------
+        blocks : iterable, or a data frame or an array of Dask
+            Blocks ``(X, y)`` or ``(X, y, sample_weight)``: arrays, data frames, Arrow tables. With `y`, tables that
+            hold the target as a column. Of Dask, partitions are summed by its workers.
+        y : str, list of str, or a column or an array of Dask, optional
+            Name of the target's column, or of several; of Dask also the target itself.
+        names, target_names : sequences of str, optional
+            Names of the columns and targets of arrays.
+        sample_weight : str, or a column or an array of Dask, optional
+            Name of the column of row weights.
+        folds, seed : int
+            Rows are put into ``10 * folds`` random blocks (of wide tables fewer) by a hash of the seed and of their
+            number, so that nothing depends on how the table was cut, nor on who read it.
+        in_memory : int
+            Largest table, in numbers, that is kept as it is.
+        missing : {"refuse", "drop-rows"}
+            What to do with rows in which a value is missing or infinite.
+        n_jobs : int, optional
+            Threads that sum while blocks are read; -1 is all cores.
+        journal : path, optional
+            Folder in which sums are saved on the way; run the same again to resume.
+        about : optional
+            What tells this table from others in the journal, as JSON takes it.
+        progress : bool, optional
+            Whether to show the number of rows on standard error; None: if it is a terminal.
+        **options
+            Other arguments of `SubsetProblem`: ``always``, ``ridge``, ``groups``, ``min_distance``, ...
+        """
+        targets = [y] if isinstance(y, str) else y
+        by_name = isinstance(targets, (list, tuple)) and all(isinstance(each, str) for each in targets)
+        weights = sample_weight if isinstance(sample_weight, str) else None
+        if (y is not None and not by_name and not is_dask(y)) or (weights is not None and not by_name):
+            raise TypeError(
+                f"y is a {type(y).__name__} beside blocks; expected the name of the target's column, or no y where "
+                "blocks are pairs (X, y)."
+            )
+        reader = Reader(names, target_names, targets if by_name else None, weights)
+        how: dict[str, Any] = {"folds": folds, "seed": seed, "in_memory": in_memory, "missing": missing}
+        sums: Moments | Rows
+        if is_dask(blocks):
+            sums, lost = sum_partitions(
+                blocks, None if by_name else y, None if weights else sample_weight, reader, **how
+            )
+        else:
+            more: dict[str, Any] = {"n_jobs": n_jobs, "journal": journal, "about": about, "progress": progress}
+            sums, lost = sum_blocks(blocks, reader, **more, **how)
+        if isinstance(sums, Moments):
+            return cls.from_moments(sums, **options)
+        columns, several = reader.columns, reader.targets
+        values = np.column_stack(sums.columns)
+        X, Y = values[:, : len(columns)], values[:, len(columns) :]
+        if sums.weight is not None:
+            options["sample_weight"] = sums.weight
+        given = Y[:, 0] if len(several) == 1 else Y
+        problem = cls(X, given, names=columns, target_names=several if len(several) > 1 else None, **options)
+        problem.missing = lost
+        return problem
+
+    @classmethod
+    def from_moments(
+        cls,
+        n: Any,
+        means: ArrayLike | None = None,
+        XtX: ArrayLike | None = None,
+        XtY: ArrayLike | None = None,
+        YtY: ArrayLike | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        target_names: Sequence[str] | None = None,
+        centred: bool = False,
+        **options: Any,
+    ) -> SubsetProblem:
+        """The problem of rows of which only moments are known: of several sites, of a publication, of private data.
+
+        Parameters
+        ----------
+        n : Moments, int, or (F,)
+            Moments of parts of a table, added; then nothing else is given. Otherwise the number of rows, or the numbers
+            of rows of F folds, which all other arrays then have as their first axis.
+        means : (N + q,)
+            Means of the columns and of the targets.
+        XtX, XtY, YtY : (N, N), (N,) or (N, q), () or (q, q)
+            Sums over the rows of products of the columns, of columns and targets, and of the targets.
+        names, target_names : sequences of str, optional
+            Names; ``x0, x1, ...`` and ``y0, y1, ...`` otherwise.
+        centred : bool
+            Whether the sums are those of differences from the means, which have more digits.
+        **options
+            Other arguments of `SubsetProblem`. Cross validation needs at least two folds.
+        """
+        given = means, XtX, XtY, YtY, names, target_names, centred
+        moments = n if isinstance(n, Moments) else Moments.given(n, *given)
+        loss = options.pop("loss", "squares")
+        if as_loss(loss).name != "squares" or options.get("preprocess") is not None:
+            what = "preprocess is given" if options.get("preprocess") is not None else f"loss is {loss!r}"
+            raise ValueError(
+                f"{what} for rows of which only moments are kept; expected squared error of the columns as they are: "
+                "prepare the blocks, or use a table that fits into memory."
+            )
+        X, Y, weights, stand_for = moments.condensed()
+        several = len(moments.target_names) > 1
+        problem = cls(
+            X,
+            Y if several else Y[:, 0],
+            names=moments.names,
+            target_names=moments.target_names if several else None,
+            sample_weight=weights,
+            **options,
+        )
+        problem.missing = dict(moments.missing)
+        return problem._standing_for(stand_for)
+
+    def _standing_for(self, condensed: Condensed | None) -> SubsetProblem:
+        """Take note of the rows that these rows stand for."""
+        if condensed is not None:
+            self.condensed = condensed
+            self.rows_present = self.count_rows(slice(None))
+        return self
+
+    def count_rows(self, rows: Any) -> int:
+        """How many rows some rows are, or stand for."""
+        if self.condensed is None:
+            return int(np.arange(self.n_rows)[rows].size)
+        return int(round(float(self.condensed.count[rows].sum())))
 
     def _set_table(self, X: Any, names: Sequence[str] | None) -> None:
         """Take in the table of candidates."""
@@ -319,6 +480,7 @@ class SubsetProblem:
             **self.target_options(),
             **self.limits.arguments(),
         )
+        part._standing_for(None if self.condensed is None else self.condensed.some(rows))
         return part.with_shrinkage(self.shrinkage)
 
     @cached_property

@@ -13,9 +13,9 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from pairflip import SubsetProblem, datasets
+from pairflip.blas import one_blas_thread
 from pairflip.engines import WalkPlan
 from pairflip.engines import numba as numba_engine
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import NumbaEngine
 from pairflip.engines.numba.annealing import walk
 from pairflip.philox import chain_keys

@@ -187,7 +187,7 @@ def test_every_thread_can_limit_blas():
 
     from threadpoolctl import threadpool_info, threadpool_limits
 
-    from pairflip.engines.blas import one_blas_thread
+    from pairflip.blas import one_blas_thread
 
     def counts():
         return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}

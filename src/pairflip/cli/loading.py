@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.problem import SubsetProblem
     from pairflip.tables import Change, Table
+    from pairflip.tables.parts import Stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Loaded:
     groups: list[str] | None = None  # of each row, for folds
     arguments: dict[str, Any] = field(default_factory=dict)  # sample_weight, offset, target_names
     beside_y: list[Floats] = field(default_factory=list)  # other targets, or the events of survival times
+    stream: Stream | None = None  # where the rows were not read yet; the table then has none
 
     def problem(
         self,
@@ -38,8 +40,10 @@ class Loaded:
         *,
         ridge: float | None = None,
         quiet: bool = False,
+        journal: Path | None = None,
+        n_jobs: int | None = None,
     ) -> SubsetProblem:
-        """The problem that these options define; remarks on the table are said."""
+        """The problem that these options define; remarks on the table are said. A stream is read, with a journal."""
         import numpy as np
 
         from pairflip.problem import SubsetProblem
@@ -78,27 +82,39 @@ class Loaded:
         groups = {name: columns for name, columns in table.groups.items() if name not in wanted}
         if groups:  # the columns that stand for the categories of one column
             arguments["groups"] = groups | arguments.get("groups", {})
-        problem = SubsetProblem(
+        arguments |= {"center": None if model.center == "none" else model.center, "always": always, "ridge": ridge}
+        if not quiet:
+            for item in (*table.dropped, *table.notes):
+                say(f"{item}.")
+        if self.stream is not None:
+            return SubsetProblem.from_blocks(
+                self.stream.batches(),
+                names=self.stream.names,
+                target_names=self.stream.targets,
+                in_memory=0,
+                missing=self.options.missing or "refuse",
+                n_jobs=n_jobs,
+                journal=None if journal is None else journal / "rows",
+                about=self.stream.identity,
+                progress=False if quiet else None,
+                **arguments,
+            )
+        return SubsetProblem(
             table.X,
             y,
             names=table.names,
-            center=None if model.center == "none" else model.center,
-            always=always,
-            ridge=ridge,
             loss=self.loss,
             **({} if preprocess is None else {"preprocess": preprocess}),
             **self.arguments,
             **arguments,
         )
-        if not quiet:
-            for item in (*table.dropped, *table.notes):
-                say(f"{item}.")
-        return problem
 
 
 def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     """Read the table, for the loss that was asked for (by default squared error)."""
     from pairflip.tables import TableError
+    from pairflip.tables.files import named_files
+    from pairflip.tables.parts import is_large
     from pairflip.text import quoted
 
     if options.data is None:
@@ -106,6 +122,9 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
     if options.impute is not None and options.missing is not None:
         raise ValueError(f"--impute and --missing {options.missing} are both given; expected one of them.")
     fitted = fitted or LossOptions("squares")
+    files = named_files(options.data)
+    if options.stream or (options.stream is None and is_large(files)):
+        return _load_stream(options, fitted, files)
     if fitted.loss == "cox" or fitted.time is not None or fitted.event is not None:
         options, fitted = _survival(options, fitted)
     targets = _several(options, fitted) if options.target is not None and "," in options.target else []
@@ -144,6 +163,42 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
         table = replace(table, target=",".join(targets))
         arguments["target_names"] = targets
     return Loaded(table, loss, options, labels, arguments, beside)
+
+
+def _load_stream(options: TableOptions, fitted: LossOptions, files: list[Path]) -> Loaded:
+    """A table whose rows are to be read in batches."""
+    import numpy as np
+
+    from pairflip.tables import Table
+    from pairflip.tables.parts import open_stream
+
+    refused = {
+        "--loss": fitted.loss not in (None, "squares"), "--time and --event": fitted.time or fitted.event,
+        "--offset": fitted.offset, "--groups": options.groups, "--index": options.index, "--sheet": options.sheet,
+        "--thousands": options.thousands, "--decimal": options.decimal, "--impute": options.impute,
+        "--preprocess": options.preprocess, "--powers": options.powers > 1, "--interactions": options.interactions,
+        "--missing drop-columns": options.missing == "drop-columns",
+    }  # fmt: skip
+    if given := [option for option, value in refused.items() if value]:
+        raise ValueError(
+            f"{', '.join(given)} cannot be used for a table that is read in batches; expected squared error of its "
+            "columns as they are, or --no-stream for a table that fits into memory."
+        )
+    targets = [name.strip() for name in (options.target or "").split(",") if name.strip()]
+    stream = open_stream(
+        files, targets[0] if targets else None, more_targets=targets[1:], weights=options.weights,
+        drop=list(options.drop or ()), keep=list(options.keep or ()), drop_text=options.drop_text,
+        categories=list(options.categories or ()),
+    )  # fmt: skip
+    table = Table(
+        X=np.empty((0, len(stream.names))), y=np.empty(0), names=stream.names, row_names=[],
+        target=",".join(stream.targets), source=stream.source, dropped=stream.dropped, notes=stream.notes,
+        groups=stream.groups,
+        categories={
+            name: dict(zip(kind.names, kind.levels, strict=True)) for name, kind in stream.kinds.items()
+        },
+    )  # fmt: skip
+    return Loaded(table, "squares", options, stream=stream)
 
 
 def preprocessing(options: TableOptions, table: Table, always: Sequence[str]) -> Pipeline | None:

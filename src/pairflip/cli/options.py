@@ -133,7 +133,7 @@ class TableOptions:
     data: Annotated[
         Path | None,
         typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or "
-                       ".xlsx."),
+                       ".xlsx; a pattern in quotes, such as 'part-*.parquet', or a folder, for a table in parts."),
     ] = None  # fmt: skip
     target: Annotated[
         str | None, in_table("--target", "-t", metavar="NAME", help="Column to predict; several: a,b,c.")
@@ -171,6 +171,11 @@ class TableOptions:
     sheet: Sheet = None
     decimal: Decimal = None
     thousands: Thousands = None
+    stream: Annotated[
+        bool | None,
+        in_table("--stream/--no-stream", help="Read the table once, in batches of rows, and keep only moments.",
+                 show_default="above 67 million numbers"),
+    ] = None  # fmt: skip
     weights: Annotated[str | None, in_table(metavar="NAME", help="Column of row weights.")] = None
     groups: Annotated[
         str | None, in_table(metavar="NAME", help="Column of groups; rows of a group are left out together.")

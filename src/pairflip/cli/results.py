@@ -87,6 +87,7 @@ def checked_place(command: str, out: Path | None, force: bool, data: Path | None
     if place is None:
         name = Path("table" if data is None else data.name)
         stem = Path(name.stem).stem if name.suffix == ".gz" else name.stem
+        stem = re.sub(r"[*?[\]]+", "", stem).rstrip("-_. ") or "table"  # a pattern of parts
         place = Path(f"{stem}-{FOLDERS[command].suffix}")
     if command in ("posterior", "sample") and is_table_file(place):
         check_file(place, force, data)
@@ -321,7 +322,7 @@ def finish(
     about_table = {
         "source": table.source,
         "target": table.target,
-        "row_names": list(table.row_names),
+        "row_names": list(table.row_names) if curve.single_rows else None,
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
         **({"categories": table.categories} if table.categories else {}),

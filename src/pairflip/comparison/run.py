@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 import pairflip
 import pairflip.comparison.peers  # registers the methods that come with the package
+from pairflip.blas import one_blas_thread
 from pairflip.comparison.record import Comparison, MethodResult
 from pairflip.comparison.registry import Peer, chosen_peers
 from pairflip.comparison.scoring import CommonGround, Scorer, peer_result, reason
 from pairflip.comparison.training import Training
-from pairflip.engines.blas import one_blas_thread
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.selection import Selection

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import BETTER, TIE, Pair, Tick, WalkPlan, WalkResult, first_order, undefined
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

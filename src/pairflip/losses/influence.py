@@ -82,9 +82,9 @@ def _touched(contributions: Floats) -> NDArray[np.bool_]:
 # Squared error --------------------------------------------------------------------------------------------------------
 
 
-def _of_squares(by_row: Floats, residual: Floats, hat: Floats) -> Influence:
+def _of_squares(by_row: Floats, residual: Floats, hat: Floats, n_rows: int) -> Influence:
     """With ordinary errors from the residuals; not-a-number where no rows are left to estimate the noise from."""
-    influence, room = Influence(np.zeros(len(by_row)), by_row, residual, hat), residual.size - float(np.sum(hat**2))
+    influence, room = Influence(np.zeros(len(by_row)), by_row, residual, hat), n_rows - float(np.sum(hat**2))
     by_row, residual, unit = _scaled(influence)
     noise = np.linalg.norm(residual) / np.sqrt(room) if room > _ALONE else np.nan
     return influence._replace(ordinary=noise * unit * np.linalg.norm(by_row, axis=1))
@@ -119,7 +119,7 @@ def of_columns(problem: SubsetProblem, fit: Fit) -> Influence:
     by_row = np.full((1 + forced + fit.support.size, y.size), np.nan)
     by_row[0] = root / w.sum() - means @ by_column if constant else np.nan
     by_row[1:][np.append(np.ones(forced, dtype=bool), nonzero)] = by_column / unit[:, None]
-    return _of_squares(by_row, residual, hat)
+    return _of_squares(by_row, residual, hat, problem.rows_present)
 
 
 def of_units(problem: SubsetProblem, fit: Fit) -> Influence:
@@ -144,7 +144,7 @@ def of_units(problem: SubsetProblem, fit: Fit) -> Influence:
     by_row = np.vstack([by_forced if constant else np.vstack([np.full((1, len(root)), np.nan), by_forced]), by_chosen])
     hat = np.hstack([orthonormal_basis(forced), columns @ _root(A)])
     residual = target - columns @ (A @ (columns.T @ target))
-    return _of_squares(by_row[:, present], residual[present], hat[present])
+    return _of_squares(by_row[:, present], residual[present], hat[present], problem.rows_present)
 
 
 def _root(inverse: Any) -> Any:

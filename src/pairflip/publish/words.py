@@ -56,7 +56,7 @@ def methods(curve: SizeCurve, target: str) -> str:
     cv = str(settings.get("cv", f"{curve.n_folds} folds"))
     sentences = [
         f"Columns that predict {plain(named(names))} were selected from {plural(len(curve.names), 'candidate column')} "
-        f"of {plural(curve.n_rows, 'row')} with pairflip {curve.version} (best-subset selection; {PAPER}).",
+        f"of {plural(curve.total_rows, 'row')} with pairflip {curve.version} (best-subset selection; {PAPER}).",
         *_preparation(curve),
         f"For each number of {unit}s {ends}, the set with the lowest training error was searched ({how}).",
         *_limits(curve),

@@ -5,7 +5,7 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,7 +46,7 @@ from pairflip.selection.verdict import (
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, column_labels, number, percent, plural, r2_text, shorten, wrapped
+from pairflip.text import clean, column_labels, number, percent, plural, quoted, r2_text, shorten, wrapped
 
 DOUBT = "Doubt"
 """Label of the bullet about what to doubt."""
@@ -146,7 +146,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     clear, size, other = predicts(curve), size_to_show(curve), None
     cautions, words = cautions_of(curve, size, clear), vocabulary(curve)
     stability = stability_words(curve, size)
-    more: list[tuple[str, list[Piece]]] = [("Rules", _rules(curve))]
+    more: list[tuple[str, list[Piece]]] = [("Rows", [(moments_words(curve), False)]), ("Rules", _rules(curve))]
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
         headline = _recommendation(curve, size)
@@ -223,6 +223,29 @@ def _rules(curve: SizeCurve) -> list[Piece]:
     if settings.get("hierarchy"):
         texts.append("A product is chosen only together with its factors.")
     return [(" ".join(texts), False)]
+
+
+def moments_words(curve: SizeCurve) -> str:
+    """What is known of a table of which only moments were kept; "" for other tables."""
+    if curve.single_rows:
+        return ""
+    known = curve.facts["stands_for"]
+    text = (
+        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks: errors "
+        "are those of all rows, but their standard errors and ranges come from the blocks, and nothing is said of single "
+        "rows."
+    )
+    return f"{text} {missing_words(known['missing'])}".rstrip()
+
+
+def missing_words(missing: Mapping[str, int]) -> str:
+    """One sentence on rows that were left out because of missing values; "" where there were none."""
+    if not missing.get(""):
+        return ""
+    each = sorted(((count, name) for name, count in missing.items() if name), reverse=True)
+    columns = ", ".join(f"{quoted(clean(name))} ({count:,})" for count, name in each[:3])
+    more = f" and {len(each) - 3} more" if len(each) > 3 else ""
+    return f"{plural(missing[''], 'row')} with missing values were left out: {columns}{more}."
 
 
 def _recommendation(curve: SizeCurve, size: int) -> list[Piece]:

@@ -152,7 +152,7 @@ def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
     from scipy.special import betaincinv
 
     size = recommended_size(curve)
-    if size not in curve.sizes:
+    if size not in curve.sizes or not curve.single_rows:
         return None
     errors = curve.weights * curve.row_errors(curve.predictions[curve.at(size)])
     by_row, weight = np.bincount(curve.held_out_rows, errors), np.bincount(curve.held_out_rows, curve.weights)

@@ -55,7 +55,7 @@ def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[obje
     return Page(
         title=f"Which {what_is_counted(curve)}s, how many, how sure",
         version=curve.version,
-        lead=f"{curve.n_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
+        lead=f"{curve.total_rows:,} rows, {len(curve.names):,} columns, sizes {tried[0]}{to} tried, {curve.n_folds:,} "
         f"folds.{f' Preprocessing: {clean(prepared)}.' if prepared else ''}",
         headline=answer.headline,
         tiles=tiles_of(curve, answer.size) if answer.predicts else (),

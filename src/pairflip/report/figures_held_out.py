@@ -299,7 +299,7 @@ PREDICTIONS = PageFigure(
     titles=_prediction_titles,
     shape=lambda points, wide: (400.0, 330.0),
     follows=True,
-    applies=lambda curve: curve.classes is None and curve.survival is None,
+    applies=lambda curve: curve.classes is None and curve.survival is None and curve.single_rows,
 )
 CLASSES = PageFigure(
     "classes",

@@ -34,8 +34,9 @@ def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.Dat
         "curve.csv": sized,
         "selection_counts.csv": pd.DataFrame(counts, columns=["size", unit, "folds", "fraction"]),
         "coefficients.csv": pd.concat(fits, ignore_index=True),
-        "predictions.csv": _predictions(curve, row_names),
     }
+    if curve.single_rows:
+        tables["predictions.csv"] = _predictions(curve, row_names)
     if curve.targets is not None:
         of = curve.targets
         tables["targets.csv"] = pd.DataFrame(

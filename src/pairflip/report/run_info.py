@@ -41,7 +41,7 @@ def facts(curve: SizeCurve) -> Pairs:
     proofs = [] if curve.proved is None else zip(sizes, curve.proved, strict=True)
     proved = [k for k, proof in proofs if proof is not None and proof.optimal]
     pairs = [
-        ("Data", f"{plural(curve.n_rows, 'row')}, {plural(len(curve.names), 'column')}"),
+        ("Data", f"{plural(curve.total_rows, 'row')}, {plural(len(curve.names), 'column')}"),
         ("Data hash", str(curve.data_hash)),
         ("Folds", f"{curve.n_folds:,}"),
     ]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import EPSILON, EQUAL, INFLATION
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

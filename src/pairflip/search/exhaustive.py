@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import EQUAL, NOTHING, Tick, reaches
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

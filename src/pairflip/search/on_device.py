@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.engines.blas import one_blas_thread
+from pairflip.blas import one_blas_thread
 from pairflip.search.exhaustive import Lowest, Question, Workspaces, gather, run_pieces, whole_bound
 
 _JUDGED, _ENUMERATED = 8192, 16  # supports, and prefixes with pivots in doubt, that are a piece of work for a thread

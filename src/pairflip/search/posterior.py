@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import RankTooSmall
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.numba import announce_compilation
 from pairflip.inputs import as_table, find_columns
 from pairflip.jobs import local_threads

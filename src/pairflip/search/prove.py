@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import failure_note, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, is_lower, reaches
-from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

@@ -29,8 +29,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import EPSILON, EQUAL, NOTHING
-from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.search.branch_and_bound import Node, branch_seconds, branch_supports

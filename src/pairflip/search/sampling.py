@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan
 from pairflip.jobs import local_threads
 from pairflip.journal_file import difference

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairflip
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import is_lower, reaches
-from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
@@ -95,8 +95,10 @@ def assemble(
         n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=n_coefficients,
     )
-    training_rows = problem.rows_present - np.array([left_out.size for left_out in folds.left_out])
-    facts = {**table_facts(problem, folds), "p_value": shuffled_targets(problem.form.working, max(grid.sizes))}
+    training_rows = problem.rows_present - np.array([problem.count_rows(left_out) for left_out in folds.left_out])
+    share = problem.form.n_rows / problem.rows_present if problem.condensed is not None else 1.0
+    facts = table_facts(problem, folds)
+    facts["p_value"] = shuffled_targets(problem.form.working, max(grid.sizes), share=share)
     if not squared:
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
         facts |= {"separated": separated} if separated else {}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.engines.blas import one_blas_thread
+from pairflip.blas import one_blas_thread
 from pairflip.journal_file import MANIFEST, Folder
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge

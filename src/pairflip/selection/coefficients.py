@@ -42,7 +42,7 @@ class AllErrors(NamedTuple):
     """Standard errors of all final fits."""
 
     ordinary: StandardErrors
-    robust: StandardErrors
+    robust: StandardErrors | None  # where single rows are known
     clustered: StandardErrors | None  # where rows have groups
 
 
@@ -93,7 +93,9 @@ def standard_errors(problem: SubsetProblem, fits: Sequence[Fit], groups: NDArray
     """
     every = [problem.loss.influence(problem, fit) for fit in fits]
     ordinary = _by_size(problem, [influence.ordinary for influence in every])
-    robust = _by_size(problem, [robust_errors(influence) for influence in every])
+    robust = None
+    if problem.condensed is None:
+        robust = _by_size(problem, [robust_errors(influence) for influence in every])
     if groups is None:
         return AllErrors(ordinary, robust, None)
     present = groups[problem.sample_weight > 0]

@@ -496,6 +496,16 @@ class SizeCurve:
         return 1 if self.outputs is None else len(self.outputs)
 
     @property
+    def single_rows(self) -> bool:
+        """Whether single rows of the table are known; otherwise `held_out_rows` stand for blocks of many."""
+        return "stands_for" not in self.facts
+
+    @property
+    def total_rows(self) -> int:
+        """How many rows the table has, or the moments are of."""
+        return self.n_rows if self.single_rows else int(self.facts["stands_for"]["rows"])
+
+    @property
     def ranked(self) -> Floats | None:
         """How probable it is that two held-out rows are ranked rightly (S,): AUC or concordance, where there is one."""
         if self.survival is not None:

@@ -300,6 +300,11 @@ def _check_curve(curve: SizeCurve) -> None:
     values = curve.facts.get("two_values", [0, 1])
     fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
     _require(fits, "facts two_values", "expected two numbers")
+    stands_for = curve.facts.get("stands_for", {"rows": 1, "blocks": 1, "missing": {}})
+    fits = isinstance(stands_for, dict) and isinstance(stands_for.get("missing"), dict)
+    numbers = [stands_for.get("rows"), stands_for.get("blocks"), *stands_for["missing"].values()] if fits else [None]
+    fits = all(type(each) is int and each >= 0 for each in numbers)
+    _require(fits, "facts stands_for", "expected numbers of rows and blocks, and of missing values by column")
     imputed = curve.facts.get("imputed", dict.fromkeys(_IMPUTED, 0))
     fits = isinstance(imputed, dict) and [type(imputed.get(name)) for name in _IMPUTED] == [int] * len(_IMPUTED)
     _require(fits, "facts imputed", f"expected the numbers {', '.join(_IMPUTED)}")

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
 from pairflip.engines.base import is_lower
-from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import local_threads
 from pairflip.moments import Form
 from pairflip.selection.tasks import ALL_ROWS, Grid, Outcome, Task, batches

@@ -13,8 +13,8 @@ from contextlib import ExitStack, closing
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import get_engine
-from pairflip.engines.blas import one_blas_thread
 from pairflip.jobs import check_jobs
 from pairflip.journal_file import Folder
 from pairflip.search.best_subset import BY_COLUMNS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.blas import one_blas_thread
+from pairflip.blas import one_blas_thread
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.likelihood import Likelihood
 from pairflip.moments import Form
@@ -37,12 +37,17 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
 
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
-    ``two_values``: the two values of a target that has no others and is treated as a number. (``p_value``, see
+    ``two_values``: the two values of a target that has no others and is treated as a number; ``stands_for``: how many
+    rows and blocks of rows the moments are of, and what was missing. (``p_value``, see
     `shuffled_targets`, and for counts with an offset ``error_of_the_mean`` are added to them in a curve.)
     ``target_copies``: (column, correlation, target) of columns that are a target up to scale and shift, or nearly, on
     all rows and on the training rows of every fold.
     """
     facts: dict[str, Any] = {"target_copies": target_copies(problem, folds)}
+    if problem.condensed is not None:  # single rows are not known
+        blocks = np.unique(problem.condensed.block).size
+        facts["stands_for"] = {"rows": problem.rows_present, "blocks": blocks, "missing": problem.missing}
+        return {name: fact for name, fact in facts.items() if fact}
     present = problem.sample_weight > 0
     y = problem.y[present]
     if not problem.target_names:
@@ -185,13 +190,14 @@ _BUDGET = 4e9  # multiplications
 
 
 @one_blas_thread()
-def shuffled_targets(form: Form, largest: int, seed: int = 0) -> float:
+def shuffled_targets(form: Form, largest: int, seed: int = 0, share: float = 1.0) -> float:
     """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
     leaves at the last step, and at the first steps among averages of each column and those like it, which show a signal
     that clusters of columns share. The best rank counts, and it is compared with the best ranks of the shuffled
-    targets. Several targets are shuffled together.
+    targets. Several targets are shuffled together. Where rows stand for many others (`share` is their number over that
+    of these), columns see as much less of a shuffled target.
     """
     m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(seed)
     steps = min(_MOST_STEPS, largest, n, m - 1)
@@ -201,9 +207,10 @@ def shuffled_targets(form: Form, largest: int, seed: int = 0) -> float:
     averages = _averages(form) if small else None
     shuffles = int(np.clip(_SHUFFLED // m, FEWEST_SHUFFLES, SHUFFLES))
     orders = (rng.permutation(m) if at else np.arange(m) for at in range(1 + shuffles))
-    energies = []
+    energies: list[list[float]] = []
     while targets := [form.targets[order].T for order in islice(orders, max(1, _BATCH_BYTES // (8 * q * max(n, m))))]:
         for products in form.products(np.concatenate(targets)).reshape(len(targets), q, n):
+            products *= np.sqrt(share) if energies else 1.0
             path = _path(form, products, steps, form.yy)
             if averages is not None:
                 # The more levels there are, the less a good rank at one of them is worth.

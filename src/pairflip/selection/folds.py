@@ -6,7 +6,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Folds:
     how: str
     by_row: bool
     """Whether rows are independent of each other, so that errors vary from row to row; otherwise from fold to fold."""
+    block: Rows | None = None
+    """The block of each row of the table (M,) where errors vary from block to block."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,6 +52,8 @@ class Folds:
     @property
     def unit(self) -> NDArray[np.int64]:
         """The independent unit, from 0 on, that each of them belongs to (P,): its row, or its fold."""
+        if self.block is not None:
+            return np.unique(self.block[self.row], return_inverse=True)[1]
         return np.cumsum(np.bincount(self.row) > 0)[self.row] - 1 if self.by_row else self.fold
 
     @property
@@ -64,15 +68,49 @@ class Folds:
     def some(self, folds: Iterable[int]) -> Folds:
         """Some of the folds, in this order."""
         rows, left_out = zip(*((self.rows[f], self.left_out[f]) for f in folds), strict=True)
-        return Folds(rows, left_out, self.how, self.by_row)
+        return Folds(rows, left_out, self.how, self.by_row, self.block)
 
 
 def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, seed: int = 0) -> Folds:
     """Folds from "loo", "5x10", "blocks:5", a number of folds, a scikit-learn splitter, or (train, test) splits.
 
     Rows that are in neither part of a split (a gap in time, say) are left out and not predicted. The rows of given
-    splits are Python's indices, from 0, or masks.
+    splits are Python's indices, from 0, or masks. Where rows stand for blocks of others, blocks are left out.
     """
+    if problem.condensed is not None:
+        groups = blocks_as_groups(problem, cv, groups)
+        return replace(_folds(cv, problem, groups, seed), block=problem.condensed.block)
+    return _folds(cv, problem, groups, seed)
+
+
+def blocks_as_groups(problem: SubsetProblem, cv: Any, groups: Any) -> Any:
+    """The blocks that rows stand for, as groups of rows; the groups themselves for an ordinary table."""
+    if problem.condensed is None:
+        return groups
+    block = problem.condensed.block
+    if groups is not None and groups is not block:
+        raise ValueError(
+            "groups are given for rows of which only moments are kept; expected none: put the rows of a group into "
+            "one fold of Moments (from_moments), or use a table that fits into memory."
+        )
+    blocks = np.unique(block).size
+    if blocks < 2:
+        raise ValueError(
+            "the moments are those of one block of rows, which cannot be left out; expected moments of at least two "
+            "folds (select_size needs them; best_subset, prove and posterior do not)."
+        )
+    cv = parse_cv(cv)
+    if isinstance(cv, Blocks) or not (cv is None or cv == "loo" or isinstance(cv, Repeats)):
+        raise ValueError(f"cv is {str(cv)!r} for random blocks of rows; expected 'loo', or folds such as 10 or '5x10'.")
+    if isinstance(cv, Repeats) and cv.folds > blocks:
+        raise ValueError(
+            f"cv is {cv.folds} folds, but moments are kept of {blocks} blocks of rows; expected at most that."
+        )
+    return block
+
+
+def _folds(cv: Any, problem: SubsetProblem, groups: Any, seed: int) -> Folds:
+    """Folds of rows, or of groups of rows."""
     present = np.flatnonzero(problem.sample_weight > 0)
     if groups is not None:
         groups = check_groups(problem, groups)[present]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pairflip.engines.blas import one_blas_thread
+from pairflip.blas import one_blas_thread
 from pairflip.journal_file import (
     Folder,
     SealedLines,

@@ -209,7 +209,7 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
         ),
         training_ranges=tuple(
             training_range(problem, each, size in with_leverages)
-            if size in with_range and each.size**2 <= KEPT_NUMBERS
+            if size in with_range and each.size**2 <= KEPT_NUMBERS and problem.condensed is None
             else None
             for size, each in columns.items()
         ),

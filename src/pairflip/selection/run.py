@@ -21,6 +21,7 @@ from pairflip.selection.assemble import assemble
 from pairflip.selection.averaging import with_average
 from pairflip.selection.curve import RidgeSurface, SizeCurve
 from pairflip.selection.executors import Searched, search_grids
+from pairflip.selection.folds import blocks_as_groups
 from pairflip.selection.imputation import with_imputations
 from pairflip.selection.journal import identity
 from pairflip.selection.progress import Show, followed_by
@@ -75,6 +76,7 @@ def select_size(
     check_jobs(n_jobs)
     problem = check_problem(problem).preprocessed(preprocess)
     selection, grids = _plan(problem, sizes, cv, settings, engine, groups)
+    groups = blocks_as_groups(problem, selection.cv, groups)
     if selection.outer:
         outer_folds(problem, selection, groups)  # what is wrong with them is said before anything is searched
     curves = []
@@ -217,6 +219,7 @@ def _plan(
 ) -> tuple[Selection, list[Grid]]:
     """The selection as one value, and its searches: a grid for each ridge to choose from, or one."""
     selection = as_selection(sizes, settings if isinstance(sizes, Selection) else {"cv": cv, **settings}, problem)
+    groups = blocks_as_groups(problem, selection.cv, groups)
     problems = [problem.with_shrinkage(ridge) for ridge in selection.ridges] or [problem]
     return selection, [plan_work(each, selection, engine, groups) for each in problems]
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine
-from pairflip.engines.blas import one_blas_thread
 from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
@@ -79,7 +79,8 @@ def rows_together(problem: SubsetProblem, groups: ArrayLike | None, cv: Any) -> 
     present, cv = np.flatnonzero(problem.sample_weight > 0), parse_cv(cv)
     if groups is not None:
         label = np.unique(check_groups(problem, groups)[present], return_inverse=True)[1].ravel()
-        return [present[label == g] for g in range(int(label.max()) + 1)], "groups"
+        kind = "groups" if problem.condensed is None else "blocks"
+        return [present[label == g] for g in range(int(label.max()) + 1)], kind
     if isinstance(cv, Blocks):
         return list(np.array_split(present, cv.folds)), "blocks"
     return list(present[:, None]), "rows"
@@ -164,7 +165,7 @@ def half_sample_stability(
 
 def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
-    rows = min(problem.rows_present - left.size for left in halves.left_out)
+    rows = min(problem.rows_present - problem.count_rows(left) for left in halves.left_out)
     most = max(rows - problem.forced.shape[1] - 1, 0)
     smallest, largest = min(sizes, default=0), max(sizes, default=0)
     unit = "column" if problem.units is None else "group"
@@ -196,7 +197,7 @@ def summarize(
     return Stability(
         sizes=np.array(sizes, dtype=np.int64),
         pairs=len(halves) // 2,
-        rows=min(problem.rows_present - left.size for left in halves.left_out),
+        rows=min(problem.rows_present - problem.count_rows(left) for left in halves.left_out),
         n_candidates=problem.form.n_columns,
         how=halves.how,
         chosen=tuple(np.asarray(c, dtype=np.int64) for c in chosen),

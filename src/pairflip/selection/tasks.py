@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine, get_engine
 from pairflip.engines.base import flip_nanoseconds
-from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem, check_problem
@@ -101,7 +101,7 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
     folds = as_folds(selection.cv, problem, groups, selection.seed)
     if not problem.loss.squared:
         check_learnable(problem, folds)
-    fewest_rows = problem.rows_present - max(left_out.size for left_out in folds.left_out)
+    fewest_rows = problem.rows_present - max(problem.count_rows(left_out) for left_out in folds.left_out)
     grid = _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
     return grid if groups is None else replace(grid, row_groups=_numbered(np.asarray(groups).tolist()))
 

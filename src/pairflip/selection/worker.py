@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
-from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import address_keys

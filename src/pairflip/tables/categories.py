@@ -138,11 +138,11 @@ def find_categories(
         if reason is not None:
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
         levels = sorted_labels({label for label in labels if label is not None})
-        categories[j] = Category(names[j], levels, [_fresh(f"{names[j]}={level}", taken) for level in levels])
+        categories[j] = Category(names[j], levels, [fresh_name(f"{names[j]}={level}", taken) for level in levels])
     return categories
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def fresh_name(name: str, taken: set[str]) -> str:
     """The name, with a number if another column has it already."""
     number, fresh = 2, name
     while fresh in taken:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import glob
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,31 @@ LARGE = 1000
 """A NumPy archive of fewer columns is read as all other files are."""
 
 
+def named_files(data: Path) -> list[Path]:
+    """The files that a path or a pattern such as ``part-*.parquet`` names, sorted; of a folder, the tables in it."""
+    path = data.expanduser()
+    if path.is_dir():
+        files = sorted(
+            each for each in path.iterdir() if each.is_file() and suffix_of(each) in (*PARQUET, *ARROW, *TEXT)
+        )
+        suffixes = {suffix_of(each) for each in files}
+        if len(suffixes) != 1:
+            has = f"tables of {plural(len(suffixes), 'kind')}" if suffixes else "no .parquet, .csv or .arrow files"
+            raise TableError(f"{shown_path(path)} is a folder with {has}; expected one table, or parts of one kind.")
+        return files
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    files = sorted(Path(each) for each in glob.glob(str(path)))
+    if not files:
+        raise TableError(f"no file matches {shown_path(path)}; expected parts of a table: check the pattern.")
+    return files
+
+
+def suffix_of(file: Path) -> str:
+    """The suffix that says which format a file has."""
+    return Path(file.name.lower().removesuffix(".gz")).suffix
+
+
 def read_raw(
     path: str | Path,
     *,
@@ -40,12 +67,14 @@ def read_raw(
     target: str | None = None,
 ) -> Raw | Matrix:
     """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
-    file = Path(path).expanduser()
+    options = {"sheet": sheet, "decimal": decimal, "thousands": thousands, "index": index, "target": target}
+    if len(files := named_files(Path(path))) > 1:
+        return _together(files, [read_raw(file, **options) for file in files])
+    (file,) = files
     with _plain_file_errors(file):
         if not file.is_file():
             _refuse_absent(file)
-        name = file.name.lower().removesuffix(".gz")
-        suffix = Path(name).suffix
+        name, suffix = file.name.lower().removesuffix(".gz"), suffix_of(file)
         if sheet or decimal or thousands:
             _check_options(file, suffix, sheet, decimal, thousands)
         if suffix in TEXT:
@@ -69,6 +98,29 @@ def read_raw(
         f"{file.name!r} has {f'the suffix {suffix}' if suffix else 'no suffix'}; expected .csv, .tsv, .txt (also .gz), "
         f".parquet, .feather, .arrow, .npz, .npy or .xlsx: {fix}."
     )
+
+
+def _together(files: Sequence[Path], parts: Sequence[Raw | Matrix]) -> Raw | Matrix:
+    """The rows of several files as one table."""
+    import pandas as pd
+
+    first = parts[0]
+    for file, part in zip(files[1:], parts[1:], strict=True):
+        if part.names != first.names or type(part) is not type(first):
+            other = next((name for name in part.names if name not in first.names), None)
+            lacks = next((name for name in first.names if name not in part.names), None)
+            what = f"lacks {quoted(lacks)}" if lacks is not None else "has its columns in another order"
+            what = what if lacks is not None or other is None else f"also has {quoted(other)}"
+            raise TableError(f"{file.name!r} {what}, unlike {files[0].name!r}; expected parts with the same columns.")
+    if isinstance(first, Matrix):
+        each = [part for part in parts if isinstance(part, Matrix)]
+        y = None if first.y is None else np.concatenate([part.y for part in each if part.y is not None])
+        return replace(first, X=np.concatenate([part.X for part in each]), y=y)
+    raws = [part for part in parts if isinstance(part, Raw)]
+    rows = [name for part in raws for name in part.row_names or ()]
+    either = sorted({j for part in raws for j in part.either})
+    frame = pd.concat([part.frame for part in raws], ignore_index=True)
+    return replace(first, frame=frame, row_names=rows if first.row_names is not None else None, either=either)
 
 
 def _refuse_absent(file: Path) -> None:
@@ -124,7 +176,7 @@ def _plain_file_errors(file: Path) -> Iterator[None]:
         raise TableError(f"{shown_path(file)} cannot be read ({reason}); expected a readable file.") from None
 
 
-def _need(package: str, path: Path, kind: str) -> Any:
+def need(package: str, path: Path, kind: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
@@ -135,7 +187,7 @@ def _need(package: str, path: Path, kind: str) -> Any:
 
 def read_parquet(path: Path) -> Raw:
     """Read a Parquet file; an index that pandas saved with it names the rows."""
-    _need("pyarrow", path, "a Parquet file")
+    need("pyarrow", path, "a Parquet file")
     parquet = import_module("pyarrow.parquet")
     with refuse_damaged(not_of_kind(path, "a Parquet file")), path.open("rb") as handle:
         # not pandas.read_parquet, which refuses two columns of one name
@@ -144,7 +196,7 @@ def read_parquet(path: Path) -> Raw:
 
 def read_arrow(path: Path) -> Raw:
     """Read a Feather or Arrow file, or an Arrow stream."""
-    _need("pyarrow", path, "an Arrow file")
+    need("pyarrow", path, "an Arrow file")
     ipc = import_module("pyarrow.ipc")
     with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
         start = handle.read(6)
@@ -192,7 +244,7 @@ def read_npz(path: Path) -> Raw | Matrix:
 
 def read_excel(path: Path, sheet: str | None) -> Raw:
     """Read one sheet of a workbook: the named one or the first, with the header in its first row."""
-    _need("openpyxl", path, "an Excel workbook")
+    need("openpyxl", path, "an Excel workbook")
     import pandas as pd
 
     with refuse_damaged(not_of_kind(path, "an Excel workbook (.xlsx)")), pd.ExcelFile(path, engine="openpyxl") as book:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import (
     Descent,
     Pair,
@@ -25,7 +26,6 @@ from pairflip.engines.base import (
     WalkResult,
     undefined,
 )
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult
 from pairflip.least_squares import Floats
 from pairflip.moments import Form

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines.base import INFLATION, RankTooSmall, Tick, first_order, flip_nanoseconds
-from pairflip.engines.blas import one_blas_thread
 from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.numba.annealing import (
     AUTO,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pairflip.blas import one_blas_thread
 from pairflip.datasets import PlantedTable, make_planted
-from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.paper.theory.model import Planted

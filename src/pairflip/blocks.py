@@ -1,0 +1,421 @@
+r"""Moments of random blocks of rows: what is kept of a table that is read once, however many rows it has.
+
+Every row belongs to one of B blocks by a hash of the seed and of its number, whatever part of the table it came with
+and whoever read it. Of each block the inner products of :math:`[1, X - a, Y - a]` are summed in double precision, with
+a near the means, so that no digits are lost to them; they add up over parts, files and machines. Where columns depend
+on each other so much that inner products would lose more than six digits, the triangular factor R of these rows is
+kept instead (by QR, which loses none).
+
+The moments of a block are those of a few rows (`Moments.condensed`): with :math:`C = R^T R` its centred inner products,
+W its weight, m its means and H an orthonormal basis whose columns sum to zero, the rows :math:`m + H R / \sqrt w` of
+weight :math:`w = W / r` each. Fits, energies and mean squared errors of whole blocks are those of the real rows, so
+everything that follows works on these rows as on any table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairflip.block_rows import Reader, Rows
+from pairflip.inputs import as_weights
+from pairflip.least_squares import Floats
+from pairflip.text import quoted
+
+Ints = NDArray[np.int64]
+BLOCKS_PER_FOLD = 10
+"""Standard errors come from the spread over blocks: ten folds have a hundred."""
+_BATCH = 2**22  # numbers that are gathered together: 32 MiB
+_BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
+_DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """Few rows with the moments of many: which block each stands for a part of, and for how many rows."""
+
+    block: Ints  # (M,)
+    count: Floats  # (M,)
+    folds: int
+
+    def some(self, rows: NDArray[np.int64] | slice) -> Condensed:
+        """Of some of the rows."""
+        return replace(self, block=self.block[rows], count=self.count[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments of rows in B random blocks; those of other rows of the same table can be added.
+
+    Attributes
+    ----------
+    names, target_names : tuples of N and q names
+    folds, seed : int
+        Blocks are `BLOCKS_PER_FOLD` times `folds`, or fewer of a wide table; what their hash depends on.
+    shift, scale : (N + q,)
+        Subtracted from the columns; powers of two that they are divided by.
+    triangular : bool
+        Whether triangular factors are kept instead of inner products.
+    rows, products : (B,), (B, N + q + 1, N + q + 1)
+        Of each block: the number of rows; inner products, or the triangular factor.
+    missing : dict of int
+        Rows that were left out because a value was missing or infinite: how many there were (key ""), and how many
+        values each column lacked.
+    """
+
+    names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    folds: int
+    seed: int
+    shift: Floats
+    scale: Floats
+    triangular: bool
+    rows: Ints
+    products: Floats
+    missing: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        target_names: Sequence[str] | None = None,
+        folds: int = 10,
+        seed: int = 0,
+        first_row: int = 0,
+    ) -> Moments:
+        """Moments of the rows of one part of a table; add those of the others.
+
+        Parameters
+        ----------
+        X : (m, N) array or data frame
+            Candidates.
+        y : (m,) or (m, q)
+            Target, or several.
+        sample_weight : (m,), optional
+            Row weights.
+        names, target_names : sequences of str, optional
+            Names; those of data frames, else ``x0, x1, ...`` and ``y0, y1, ...``.
+        folds, seed : int
+            For how many folds, and the seed of their random choice; the same for all parts.
+        first_row : int
+            Number of the first of these rows in the whole table; different for every part.
+        """
+        reader = Reader(names, target_names)
+        rows = reader.read((X, y, sample_weight))
+        return begin(rows, reader.columns, reader.targets, folds, seed).summed(rows, first_row)
+
+    @classmethod
+    def given(
+        cls,
+        n: Any,
+        means: Any,
+        XtX: Any,
+        XtY: Any,
+        YtY: Any,
+        names: Sequence[str] | None = None,
+        target_names: Sequence[str] | None = None,
+        centred: bool = False,
+    ) -> Moments:
+        """Moments from sums of products that somebody else made, see `SubsetProblem.from_moments`."""
+        counts = np.atleast_1d(np.asarray(n))
+        if counts.ndim != 1 or counts.dtype.kind not in "iu" or np.any(counts < 1):
+            raise ValueError(f"n is {n!r}; expected the number of rows, or those of several folds.")
+        f = counts.size
+        if any(values is None for values in (means, XtX, XtY, YtY)):
+            raise TypeError("only some of means, XtX, XtY and YtY are given; expected all of them.")
+        G = np.asarray(XtX, dtype=np.float64)
+        if G.shape[-2:] != (G.shape[-1],) * 2 or G.size != f * G.shape[-1] ** 2:
+            raise ValueError(f"XtX has shape {G.shape}; expected (N, N), or (F, N, N) for {f} folds.")
+        N = G.shape[-1]
+        B = np.asarray(XtY, dtype=np.float64)
+        q, rest = divmod(B.size, f * N)
+        if rest or not q:
+            raise ValueError(f"XtY has shape {B.shape}; expected ({N},) or ({N}, q) for each fold.")
+        G, B = G.reshape(f, N, N), B.reshape(f, N, q)
+        try:
+            yy = np.asarray(YtY, dtype=np.float64).reshape(f, q, q)
+            middle = np.asarray(means, dtype=np.float64).reshape(f, N + q)
+        except ValueError:
+            raise ValueError(
+                f"means and YtY have shapes {np.shape(means)} and {np.shape(YtY)}; expected ({N + q},) and ({q}, {q}) "
+                "for each fold."
+            ) from None
+        every = np.concatenate([np.concatenate([G, B], axis=2), np.concatenate([B.swapaxes(1, 2), yy], axis=2)], axis=1)
+        if not (_finite(every) and _finite(middle)) or np.any(np.abs(G - G.swapaxes(1, 2)) > 1e-6 * np.abs(G).max()):
+            raise ValueError("the sums of products are not finite, or XtX is not symmetric; expected inner products.")
+        shift = np.average(middle, axis=0, weights=counts)
+        away, m = middle - shift, counts[:, None, None]
+        if not centred:
+            every = every - m * middle[:, :, None] * middle[:, None, :]
+        every = every + m * away[:, :, None] * away[:, None, :]
+        diagonal = np.sqrt(np.maximum(np.einsum("fjj->fj", every).max(axis=0), 0.0))
+        scale = np.where(diagonal > 0, np.ldexp(1.0, np.frexp(diagonal)[1]), 1.0)
+        products = np.zeros((f, N + q + 1, N + q + 1))
+        products[:, 0, 0] = counts
+        products[:, 0, 1:] = products[:, 1:, 0] = counts[:, None] * away / scale
+        products[:, 1:, 1:] = every / scale / scale[:, None]
+        low = np.linalg.eigvalsh(products).min(axis=1) / np.linalg.eigvalsh(products).max(axis=1)
+        if low.min() < -1e-8:
+            raise ValueError(
+                "the sums of products belong to no table: a sum of squares would be negative; expected X'X, X'Y and "
+                "Y'Y of the same rows" + ("." if centred else ", or centred=True for differences from the means.")
+            )
+        own = [f"x{j}" for j in range(N)] if names is None else [str(name) for name in names]
+        several = [f"y{t}" for t in range(q)] if target_names is None else [str(name) for name in target_names]
+        if (len(own), len(several)) != (N, q):
+            raise ValueError(
+                f"names and target_names have {len(own)} and {len(several)} entries; expected {N} and {q}."
+            )
+        return cls(tuple(own), tuple(several), f, 0, shift, scale, False, counts.astype(np.int64), products)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.rows.sum())
+
+    def empty(self) -> Moments:
+        """The same of no rows: what others begin with, so that theirs add up without a change of origin."""
+        return replace(self, rows=np.zeros_like(self.rows), products=np.zeros_like(self.products), missing={})
+
+    def summed(self, rows: Rows, first_row: int) -> Moments:
+        """Moments of these rows alone, the first of which has this number in the table."""
+        moments = self.empty()
+        step = self.step
+        for start in range(0, rows.size, step):
+            moments.collect(rows.some(slice(start, start + step)), first_row + start)
+        return moments
+
+    @property
+    def step(self) -> int:
+        """How many rows are summed at a time, so that their copies stay small."""
+        return max(256, _BATCH // (1 + len(self.shift)))
+
+    def __add__(self, other: Moments) -> Moments:
+        same = ("names", "target_names", "folds", "seed")
+        for name in same:
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"moments with {name} = {getattr(self, name)} and {getattr(other, name)} are added; expected "
+                    "moments of parts of one table: the same names, folds and seed."
+                )
+        if self.rows.size != other.rows.size:
+            raise ValueError("moments of different numbers of blocks are added; expected those of one table.")
+        if self.triangular != other.triangular:
+            return self._as_triangles() + other._as_triangles()
+        theirs = other._moved(self.shift, self.scale)
+        if self.triangular:
+            products = np.stack([_triangle(np.vstack(pair)) for pair in zip(self.products, theirs, strict=True)])
+        else:
+            products = self.products + theirs
+        counts = dict.fromkeys([*self.missing, *other.missing])
+        missing = {name: self.missing.get(name, 0) + other.missing.get(name, 0) for name in counts}
+        return replace(self, rows=self.rows + other.rows, products=products, missing=missing)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a NumPy archive (.npz)."""
+        with Path(path).open("wb") as file:
+            np.savez(
+                file, names=np.array(self.names), target_names=np.array(self.target_names), shift=self.shift,
+                scale=self.scale, rows=self.rows, products=self.products,
+                settings=np.array([self.folds, self.seed, self.triangular], dtype=np.uint64),
+                missing=np.array(list(self.missing), dtype=str), lost=np.array(list(self.missing.values()), np.int64),
+            )  # fmt: skip
+
+    @classmethod
+    def load(cls, path: str | Path) -> Moments:
+        """Read what `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                folds, seed, triangular = (int(value) for value in file["settings"])
+                names, targets = ([str(name) for name in file[key]] for key in ("names", "target_names"))
+                known = dict(zip(file["missing"].tolist(), file["lost"].tolist(), strict=True))
+                moments = cls(
+                    tuple(names), tuple(targets), folds, seed, file["shift"], file["scale"], bool(triangular),
+                    file["rows"], file["products"], known,
+                )  # fmt: skip
+            p, b = len(names) + len(targets), moments.rows.size
+            shapes = moments.shift.shape, moments.scale.shape, moments.products.shape
+            if shapes != ((p,), (p,), (b, p + 1, p + 1)) or not all(map(_finite, (moments.products, moments.shift))):
+                raise ValueError("shapes")
+        except (KeyError, ValueError, EOFError, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else "damaged, or of another kind"
+            raise ValueError(f"{str(path)!r} cannot be read ({why}); expected what Moments.save wrote.") from None
+        return moments
+
+    def condensed(self) -> tuple[Floats, Floats, Floats, Condensed]:
+        """Few rows with the same moments: X (M, N), Y (M, q), weights (M,), and what they stand for."""
+        from scipy.fft import idct
+
+        n, parts, weights, counts, blocks = len(self.names), [], [], [], []
+        signs = np.random.default_rng(self.seed)
+        for b, (count, products) in enumerate(zip(self.rows.tolist(), self.products, strict=True)):
+            if not count:
+                continue
+            weight, means, factor = self._centred(products, count)
+            mixed = np.vstack([np.zeros_like(means), factor * signs.choice([-1.0, 1.0], (len(factor), 1))])
+            rows = idct(mixed, axis=0, norm="ortho")  # its columns sum to zero, since their mean coefficient is zero
+            parts.append(means + rows * np.sqrt(len(rows) / weight))
+            weights.append(np.full(len(rows), weight / len(rows)))
+            counts.append(np.full(len(rows), count / len(rows)))
+            blocks.append(np.full(len(rows), b))
+        values = np.vstack(parts) * self.scale + self.shift
+        stand_for = Condensed(np.concatenate(blocks), np.concatenate(counts), self.folds)
+        return values[:, :n], values[:, n:], np.concatenate(weights), stand_for
+
+    def _centred(self, products: Floats, count: int) -> tuple[float, Floats, Floats]:
+        """Weight, means (p,) and a factor (r, p) of the centred inner products of a block of so many rows."""
+        most = min(count - 1, len(self.shift))
+        if self.triangular:
+            means = products[0, 1:] / products[0, 0]
+            return float(products[0, 0] ** 2), means, products[1 : 1 + most, 1:]
+        weight = float(products[0, 0])
+        means = products[0, 1:] / weight
+        C = products[1:, 1:] - weight * np.outer(means, means)
+        norm = np.sqrt(np.maximum(np.diag(C), 0.0))
+        norm[norm == 0] = 1.0
+        values, vectors = np.linalg.eigh(C / norm / norm[:, None])
+        top = slice(len(values) - most, None)
+        root = np.sqrt(np.maximum(values[top], 0.0))
+        return weight, means, (vectors[:, top] * root).T * norm
+
+    def _moved(self, shift: Floats, scale: Floats) -> Floats:
+        """Products, or factors, as they are with another shift and scale."""
+        if np.array_equal(shift, self.shift) and np.array_equal(scale, self.scale):
+            return self.products
+        change = np.eye(shift.size + 1)
+        change[0, 1:] = (self.shift - shift) / scale
+        change[1:, 1:] *= self.scale / scale
+        moved = self.products @ change
+        return moved if self.triangular else change.T @ moved
+
+    def _as_triangles(self) -> Moments:
+        """The same with triangular factors; those of inner products have the digits that these have."""
+        if self.triangular:
+            return self
+        products = np.zeros_like(self.products)
+        for b in np.flatnonzero(self.rows):
+            weight, means, factor = self._centred(self.products[b], int(self.rows[b]) + len(self.shift))
+            rows = np.zeros((1 + len(factor), 1 + len(self.shift)))
+            rows[0, 0], rows[0, 1:], rows[1:, 1:] = np.sqrt(weight), np.sqrt(weight) * means, factor
+            products[b] = _triangle(rows)
+        return replace(self, products=products, triangular=True)
+
+    def collect(self, rows: Rows, first_row: int) -> None:
+        """Add rows to these moments in place; those with missing values are counted and left out."""
+        from pairflip.blocks_kernel import arrange, gather
+
+        m, p = rows.size, len(self.shift)
+        use = np.ones(m, dtype=np.bool_)
+        root = np.empty(0)
+        if rows.weight is not None:
+            weight = as_weights(rows.weight, m) if m > 1 else np.asarray(rows.weight, dtype=np.float64)
+            use, root = weight > 0, np.sqrt(weight)
+        order, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
+        key, first, blocks = np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size)
+        out = np.empty((p + 1, m))
+        arrange(key, first, blocks, use, order, start)
+        kept = order[: start[-1]]
+        out[0, : kept.size] = 1.0 if rows.weight is None else root[kept]
+        for j, values in enumerate(rows.columns):
+            total = gather(_numbers(values), kept, self.shift[j], root, out[j + 1, : kept.size])
+            if not np.isfinite(total):
+                self._collect_finite(rows, first_row, use)
+                return
+        out[1:] /= self.scale[:, None]
+        for b in range(self.rows.size):
+            part = out[:, start[b] : start[b + 1]]
+            if self.triangular and part.size:
+                self.products[b] = _triangle(np.vstack([self.products[b], part.T]))
+            elif part.size:
+                self.products[b] += part @ part.T
+        self.rows[:] += np.diff(start)
+
+    def _collect_finite(self, rows: Rows, first_row: int, use: NDArray[np.bool_]) -> None:
+        """Add rows of which some have missing or infinite values."""
+        names, finite = [*self.names, *self.target_names], use.copy()
+        for name, values in zip(names, rows.columns, strict=True):
+            there = np.isfinite(_numbers(values))
+            lost = int(np.count_nonzero(use & ~there))
+            if lost:
+                self.missing[name] = self.missing.get(name, 0) + lost
+                finite &= there
+        lost = int(np.count_nonzero(use & ~finite))
+        if not lost:
+            name = next(n for n, v in zip(names, rows.columns, strict=True) if not _finite(_numbers(v).sum()))
+            raise ValueError(f"column {quoted(name)} has values whose sum is beyond what a computer can hold.")
+        self.missing[""] = self.missing.get("", 0) + lost
+        kept = np.zeros(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
+        kept[finite] += rows.weight is None
+        kept[~finite] = 0.0
+        filled = [np.where(finite, values, shift) for values, shift in zip(rows.columns, self.shift, strict=True)]
+        if finite.any():
+            self.collect(Rows(filled, kept), first_row)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as float32 or float64, contiguous."""
+    return np.ascontiguousarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
+
+
+def _finite(values: Any) -> bool:
+    return bool(np.isfinite(values).all())
+
+
+def _key(seed: int) -> int:
+    """The key of the hash of a seed, so that neighbouring seeds have nothing in common."""
+    return int(np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)[0])
+
+
+def _triangle(rows: Floats) -> Floats:
+    """R (p, p) of the QR factorization of rows (m, p), the first diagonal element positive; zeros where m < p."""
+    m, p = rows.shape
+    R = np.linalg.qr(rows, mode="r")
+    if R[0, 0] < 0:
+        R[0] *= -1.0
+    return np.asarray(R if m >= p else np.vstack([R, np.zeros((p - m, p))]))
+
+
+def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: int, seed: int) -> Moments:
+    """Moments of no rows, with origin, scale and kind of sums that suit the first rows of a table."""
+    if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise ValueError(f"folds is {folds!r}; expected a whole number of at least 2.")
+    p = len(rows.columns)
+    values = np.column_stack([np.asarray(_numbers(column), dtype=np.float64) for column in rows.columns])
+    values = values[np.isfinite(values).all(axis=1)]
+    shift, scale, triangular = np.zeros(p), np.ones(p), False
+    if len(values):
+        size = np.max(np.abs(values), axis=0)
+        scale = np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1]), 1.0)
+        shift = np.where(np.ptp(values, axis=0) == 0, values[0], (values / scale).mean(axis=0) * scale)
+        triangular = _loses_digits((values - shift) / scale)
+    blocks = folds * max(1, min(BLOCKS_PER_FOLD, _BLOCK_BYTES // (8 * folds * (p + 1) ** 2)))
+    if 8 * blocks * (p + 1) ** 2 > 4 * _BLOCK_BYTES:
+        raise ValueError(
+            f"the inner products of {p:,} columns in {folds} folds take {8e-9 * blocks * (p + 1) ** 2:.3g} GB; "
+            "expected fewer columns or folds, or a table that fits into memory."
+        )
+    sums = np.zeros((blocks, p + 1, p + 1))
+    return Moments(
+        tuple(names), tuple(target_names), int(folds), int(seed), shift, scale, triangular,
+        np.zeros(blocks, np.int64), sums,
+    )  # fmt: skip
+
+
+def _loses_digits(values: Floats) -> bool:
+    """Whether inner products of centred columns (m, p) would lose digits: some depend nearly on others."""
+    norm = np.sqrt(np.einsum("mp,mp->p", values, values))
+    some = values[:, norm > 0] / norm[norm > 0]
+    if len(some) < 2 or not some.size:
+        return False
+    # With fewer rows than columns all pivots beyond them are zero, and say nothing.
+    pivots = np.abs(np.diag(np.linalg.qr(some[:, : max(1, len(some) // 2)], mode="r")))
+    return bool(np.any((pivots > _DEPENDENT) & (pivots < _DIGITS)))

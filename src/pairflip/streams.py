@@ -1,0 +1,310 @@
+"""Tables that come in parts: blocks of rows from a file or a program, or partitions of Dask, become moments."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pairflip.blas import one_blas_thread
+from pairflip.block_rows import Reader, Rows, in_parts, joined
+from pairflip.blocks import Moments, begin
+from pairflip.jobs import local_threads
+from pairflip.journal_file import Folder, claim, clear_errors
+from pairflip.progress import progress_bar
+from pairflip.text import plural, quoted
+
+IN_MEMORY = 2**24
+"""Numbers: a table that has no more is kept as it is."""
+_ACCUMULATORS = 8  # sums side by side; the same for any number of threads, so that their rounding is the same
+_ACCUMULATOR_BYTES = 256 * 2**20
+_SAVED_SECONDS = 20.0
+_SUMS = "moments.npz"
+_TREE = 8  # partitions of Dask whose moments are added in one task
+
+
+def sum_blocks(
+    blocks: Iterable[Any],
+    reader: Reader,
+    *,
+    folds: int,
+    seed: int,
+    in_memory: int = IN_MEMORY,
+    missing: str = "refuse",
+    n_jobs: int | None = None,
+    journal: Folder | None = None,
+    about: Any = None,
+    progress: bool | None = False,
+) -> tuple[Moments | Rows, dict[str, int]]:
+    """Moments of all blocks, in one pass, and what was missing; a table of few numbers is returned as it is.
+
+    Rows are put together in parts of equal size before they are summed, so that nothing depends on how they were cut.
+    With a journal, known by what it is `about`, sums are saved every 20 seconds, and a run that was stopped begins where
+    they end.
+    """
+    stream = map(reader.read, blocks)
+    kept, numbers = list[Rows](), 0
+    for rows in stream:
+        if rows.size:
+            kept.append(rows)
+            numbers += rows.size * len(rows.columns)
+        if numbers > in_memory:
+            break
+    if not kept:
+        raise ValueError("the blocks have no rows; expected at least two.")
+    if numbers <= in_memory:
+        return finite_rows(joined(kept), [*reader.columns, *reader.targets], missing)
+    start = begin(joined(_first(kept, 20_000)), reader.columns, reader.targets, folds, seed)
+    with ExitStack() as stack:
+        bar = stack.enter_context(progress_bar("reading rows", None, progress))
+        stack.enter_context(one_blas_thread())
+        folder = None if journal is None else Path(journal)
+        sums = stack.enter_context(Accumulators(start, local_threads(n_jobs), missing, folder, about))
+        row, began = 0, time.perf_counter()
+        for rows in in_parts(_chain(kept, stream), start.step):
+            if row >= sums.done:
+                sums.add(rows, row)
+            row += rows.size
+            if bar is not None:
+                bar.say(f"{row:,} rows, {row / max(1e-9, time.perf_counter() - began):,.0f} a second")
+                bar(rows.size)
+        total = sums.total()
+    return total, total.missing
+
+
+def finite_rows(rows: Rows, names: Sequence[str], missing: str) -> tuple[Rows, dict[str, int]]:
+    """The rows without missing or infinite values, and how many values each column lacked."""
+    there = [np.isfinite(np.asarray(values, dtype=np.float64)) for values in rows.columns]
+    finite = np.logical_and.reduce(there)
+    if finite.all():
+        return rows, {}
+    counts = {"": int(np.count_nonzero(~finite))}
+    counts |= {name: int(np.count_nonzero(~each)) for name, each in zip(names, there, strict=True) if not each.all()}
+    check_missing(counts, missing)
+    weight = None if rows.weight is None else rows.weight[finite]
+    return Rows([values[finite] for values in rows.columns], weight), counts
+
+
+def check_missing(counts: Mapping[str, int], missing: str) -> None:
+    """Refuse missing values unless rows that have some are to be left out."""
+    if missing not in ("refuse", "drop-rows"):
+        raise ValueError(f"missing is {missing!r}; expected 'refuse' or 'drop-rows'.")
+    if missing == "refuse" and counts:
+        lost = [(count, name) for name, count in counts.items() if name]
+        count, name = max(lost)
+        more = f" and in {plural(len(lost) - 1, 'other column')}" if len(lost) > 1 else ""
+        raise ValueError(
+            f"column {quoted(name)} is missing or infinite in {plural(count, 'row')} of those read so far{more}; "
+            "expected numbers: leave out such rows (missing='drop-rows', --missing drop-rows), or these columns."
+        )
+
+
+def _chain(kept: list[Rows], stream: Iterator[Rows]) -> Iterator[Rows]:
+    """Rows that were read already, which are given away, and then the others."""
+    while kept:
+        yield kept.pop(0)
+    yield from stream
+
+
+def _first(parts: Sequence[Rows], most: int) -> list[Rows]:
+    """The first rows of some parts, at least two where there are so many."""
+    few = list[Rows]()
+    for part in parts:
+        few.append(part.some(slice(most)))
+        most -= part.size
+        if most <= 0:
+            break
+    return few
+
+
+class Accumulators:
+    """Several sums side by side: part i goes to sum i modulo their number, in turn, whatever the number of threads."""
+
+    def __init__(self, start: Moments, threads: int, missing: str, folder: Path | None, about: Any) -> None:
+        lanes = int(np.clip(_ACCUMULATOR_BYTES // max(1, start.products.nbytes), 1, _ACCUMULATORS))
+        self._sums = [start.empty() for _ in range(lanes)]
+        self._turns = [ThreadPoolExecutor(1) for _ in range(lanes)]
+        self._running: deque[Future[None]] = deque()
+        self._threads, self._missing, self._folder, self._parts = threads, missing, folder, 0
+        self.done = self._next = 0  # rows in the file of the journal, and rows given so far
+        self._saved = time.monotonic()
+        if folder is not None:
+            self._resume(start, folder, about)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for turn in self._turns:
+            turn.shutdown(cancel_futures=True)
+
+    def _resume(self, start: Moments, folder: Path, about: Any) -> None:
+        """Take up the sums of a journal of the same table."""
+        claim(folder, {
+            "kind": "moments", "columns": len(start.names), "targets": list(start.target_names), "folds": start.folds,
+            "seed": start.seed, "first rows": [float(value).hex() for value in start.shift[:20]], "step": start.step,
+            "table": about,
+        })  # fmt: skip
+        if not (folder / _SUMS).exists():
+            return
+        try:
+            with np.load(folder / _SUMS, allow_pickle=False) as file:
+                rows, products, done = file["rows"], file["products"], int(file["done"])
+                missing = dict(zip(file["missing"].tolist(), file["lost"].tolist(), strict=True))
+            if rows.shape != (len(self._sums), start.rows.size):
+                raise ValueError("shape")
+        except (ValueError, KeyError, OSError, EOFError):
+            return  # a damaged file: everything is read again
+        self._sums = [replace(start, rows=r, products=p, missing={}) for r, p in zip(rows, products, strict=True)]
+        self._sums[0] = replace(self._sums[0], missing=missing)
+        self.done, self._parts = done, -(-done // start.step)
+
+    def add(self, rows: Rows, first_row: int) -> None:
+        """Sum some rows as soon as a thread is free."""
+        while len(self._running) >= self._threads:
+            self._running.popleft().result()
+        check_missing(_all_missing(self._sums), self._missing)
+        lane = self._parts % len(self._sums)
+        self._running.append(self._turns[lane].submit(_collect, self._sums[lane], rows, first_row))
+        self._parts, self._next = self._parts + 1, first_row + rows.size
+        if self._folder is not None and time.monotonic() - self._saved > _SAVED_SECONDS:
+            self._save(self._folder)
+
+    def _wait(self) -> None:
+        while self._running:
+            self._running.popleft().result()
+
+    def _save(self, folder: Path) -> None:
+        """Write the sums of all rows so far; the file of the journal is replaced as a whole."""
+        self._wait()
+        missing = _all_missing(self._sums)
+        with clear_errors(folder):
+            part = folder / f"{_SUMS}.{os.getpid()}.part"
+            try:
+                with part.open("wb") as file:
+                    np.savez(
+                        file, rows=np.stack([each.rows for each in self._sums]),
+                        products=np.stack([each.products for each in self._sums]), done=np.int64(self._next),
+                        missing=np.array(list(missing), dtype=str), lost=np.array(list(missing.values()), np.int64),
+                    )  # fmt: skip
+                part.replace(folder / _SUMS)
+            finally:
+                part.unlink(missing_ok=True)
+        self._saved = time.monotonic()
+
+    def total(self) -> Moments:
+        """The sum of all."""
+        self._wait()
+        check_missing(_all_missing(self._sums), self._missing)
+        if self._folder is not None and self._next > self.done:
+            self._save(self._folder)
+        result = self._sums[0]
+        for other in self._sums[1:]:
+            if other.n_rows or other.missing:
+                result = result + other
+        return result
+
+
+def _collect(moments: Moments, rows: Rows, first_row: int) -> None:
+    moments.collect(rows, first_row)
+
+
+def _all_missing(sums: Sequence[Moments]) -> dict[str, int]:
+    names = dict.fromkeys(name for each in sums for name in each.missing)
+    return {name: sum(each.missing.get(name, 0) for each in sums) for name in names}
+
+
+# Dask -----------------------------------------------------------------------------------------------------------------
+
+
+def is_dask(table: Any) -> bool:
+    """Whether a table is a collection of Dask."""
+    return hasattr(table, "__dask_graph__") and hasattr(table, "to_delayed")
+
+
+def sum_partitions(
+    X: Any,
+    y: Any,
+    weights: Any,
+    reader: Reader,
+    *,
+    folds: int,
+    seed: int,
+    in_memory: int = IN_MEMORY,
+    missing: str = "refuse",
+) -> tuple[Moments | Rows, dict[str, int]]:
+    """Moments of a data frame or an array of Dask, partition by partition on its workers.
+
+    Nothing but moments travels, added in a tree, unless the table has at most `in_memory` numbers. A partition of a
+    worker that was lost is summed again by Dask.
+    """
+    from importlib import import_module
+
+    dask = import_module("dask")
+    parts = [table if table is None else _partitions(table) for table in (X, y, weights)]
+    number = len(parts[0] or ())
+    if any(part is not None and len(part) != number for part in parts):
+        raise ValueError("X, y and weights are cut into different numbers of partitions; expected the same ones.")
+    given = [tuple(part[i] for part in parts if part is not None) for i in range(number)]
+    blocks = [each[0] if y is None else each for each in given]
+    length = dask.delayed(_length, pure=True)
+    sizes = dask.compute(*[length(each) for each in blocks])
+    used = [i for i, size in enumerate(sizes) if size]
+    if not used:
+        raise ValueError("the table has no rows; expected at least two.")
+    head = dask.delayed(_head)
+    (first,) = dask.compute(head(reader, blocks[used[0]]))
+    first_rows, reader.columns, reader.targets = first
+    if sum(sizes) * len(first_rows.columns) <= in_memory:
+        read = dask.delayed(_read)
+        rows = joined(dask.compute(*[read(reader, blocks[i], i) for i in used]))
+        return finite_rows(rows, [*reader.columns, *reader.targets], missing)
+    start = begin(first_rows, reader.columns, reader.targets, folds, seed)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    total, add = dask.delayed(_sum_partition), dask.delayed(_add)
+    sums = [total(reader, start, blocks[i], i, starts[i]) for i in used]
+    while len(sums) > 1:
+        sums = [add(sums[i : i + _TREE]) for i in range(0, len(sums), _TREE)]
+    (moments,) = dask.compute(sums[0])
+    assert isinstance(moments, Moments)
+    check_missing(moments.missing, missing)
+    return moments, moments.missing
+
+
+def _partitions(table: Any) -> list[Any]:
+    """The parts of a collection, each with all columns."""
+    if hasattr(table, "rechunk") and table.ndim == 2:
+        table = table.rechunk({1: -1})
+    return list(np.ravel(table.to_delayed()))
+
+
+def _length(block: Any) -> int:
+    return len(block[0] if isinstance(block, tuple) else block)
+
+
+def _head(reader: Reader, block: Any) -> tuple[Rows, Sequence[str], Sequence[str]]:
+    return reader.read(block).some(slice(20_000)), reader.columns, reader.targets
+
+
+def _read(reader: Reader, block: Any, number: int) -> Rows:
+    reader.number = number
+    return reader.read(block)
+
+
+def _sum_partition(reader: Reader, start: Moments, block: Any, number: int, first_row: int) -> Moments:
+    return start.summed(_read(reader, block, number), first_row)
+
+
+def _add(sums: Sequence[Moments]) -> Moments:
+    result = sums[0]
+    for other in sums[1:]:
+        result = result + other
+    return result

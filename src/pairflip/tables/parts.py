@@ -1,0 +1,330 @@
+"""Tables in several files, or too large for memory: read in batches of rows, with the options of small tables.
+
+Small tables in several files are put together; large ones become a `Stream`, whose batches `SubsetProblem.from_blocks`
+sums. Parquet, CSV and Arrow files are read by pyarrow, NumPy files are mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairflip.block_rows import Rows
+from pairflip.tables.categories import MOST_LEVELS, Category, fresh_name, sorted_labels
+from pairflip.tables.columns import ChosenColumns, matching, select
+from pairflip.tables.errors import TableError, shown_path
+from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of
+from pairflip.tables.raw import MISSING_WORDS, Change, change
+from pairflip.tables.text_files import SPACES, find_layout
+from pairflip.text import label_text, listed, plural, quoted
+
+LARGE = 2**26
+"""Numbers: a larger table is read in batches."""
+_TEXT_NUMBER_BYTES = 8  # of a number in a text table, about; a third of that in a compressed one
+_BATCH = 2**17  # rows
+_TEXT_BLOCK = 2**24  # bytes of text tables that are read together
+
+
+def is_large(files: Sequence[Path]) -> bool:
+    """Whether the table in these files has more than `LARGE` numbers, as far as can be told without reading it."""
+    numbers = 0.0
+    for file in files:
+        suffix = suffix_of(file)
+        try:
+            if suffix in PARQUET:
+                meta = import_module("pyarrow.parquet").ParquetFile(file).metadata
+                numbers += meta.num_rows * meta.num_columns
+            elif suffix == ".npy":
+                numbers += np.load(file, mmap_mode="r", allow_pickle=False).size
+            elif suffix in (*TEXT, *ARROW):
+                packed = 3 if file.name.lower().endswith(".gz") else 1
+                numbers += packed * file.stat().st_size / _TEXT_NUMBER_BYTES
+        except Exception:  # whatever is wrong with it is said where it is read
+            return False
+    return numbers > LARGE
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A table that is read in batches of rows: candidates, target and weights by name.
+
+    `dropped`, `notes`, `groups` and `categories` are those of `Table`.
+    """
+
+    files: Sequence[Path]
+    names: list[str]
+    targets: list[str]
+    source: str
+    columns: list[str]  # of the files, in the order in which batches have them
+    weights: str | None = None
+    kinds: dict[str, Category] = field(default_factory=dict)
+    dropped: list[Change] = field(default_factory=list)
+    notes: list[Change] = field(default_factory=list)
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Columns that stand for the categories of one column of the files."""
+        return {name: kind.names for name, kind in self.kinds.items()}
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these files from others."""
+        return [[file.name, file.stat().st_size, self.columns] for file in self.files]
+
+    def batches(self) -> Iterator[Rows]:
+        """All rows, file by file."""
+        aside = {*self.targets, self.weights}
+        plain = [name for name in self.columns if name not in self.kinds and name not in aside]
+        for file in self.files:
+            for batch in _batches(file, self.columns, set(self.kinds)):
+                columns = [_numbers(batch, name, file) for name in plain]
+                for name, kind in self.kinds.items():
+                    columns += list(kind.indicators(_labels(batch[name])).T)
+                columns += [_numbers(batch, name, file) for name in self.targets]
+                weight = None if self.weights is None else _numbers(batch, self.weights, file)
+                yield Rows(columns, weight)
+
+
+def open_stream(
+    files: Sequence[Path],
+    target: str | None,
+    *,
+    more_targets: Sequence[str] = (),
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    drop_text: bool = False,
+    categories: Sequence[str] = (),
+) -> Stream:
+    """Decide by the first rows which columns a table in parts has, and find the levels of its categories."""
+    kinds = _kinds_of_columns(files[0])
+    names = list(kinds)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TableError(f"{files[0].name!r} has several columns called {quoted(twice)}; expected different names.")
+    for file in files[1:]:
+        others = list(_kinds_of_columns(file))
+        if others != names:
+            extra, lacking = set(others) - set(names), set(names) - set(others)
+            what = f"lacks {listed(sorted(lacking))}" if lacking else f"also has {listed(sorted(extra))}"
+            what = what if lacking or extra else "has its columns in another order"
+            raise TableError(f"{file.name!r} {what}, unlike {files[0].name!r}; expected parts with the same columns.")
+    beside = [name for name in (weights,) if name is not None]
+    chosen: ChosenColumns = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
+    targets = [names[chosen.target], *more_targets]
+    wanted = matching(categories, names, "--categories") if categories else set()
+    candidates = [j for j in chosen.candidates if names[j] not in (*targets, *beside)]
+    for name in (*beside, *targets):
+        if kinds.get(name) != "numbers":
+            holds = kinds[name] if name in kinds else None
+            was = f"holds {holds}" if holds else "is not a column of the table"
+            raise TableError(f"{quoted(name)} {was}; expected a column of numbers (classes need a table in memory).")
+    odd = [j for j in candidates if kinds[names[j]] != "numbers" and j not in wanted]
+    dropped = list(chosen.dropped)
+    if odd and not drop_text:
+        each = ", ".join(f"{quoted(names[j])} ({kinds[names[j]]})" for j in odd[:5])
+        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+        raise TableError(
+            f"{plural(len(odd), 'column')} of {files[0].name!r} {'does' if len(odd) == 1 else 'do'} not hold numbers: "
+            f"{each}{more}; expected numbers: leave them out with --drop-text, or read text as categories "
+            "(--categories NAME)."
+        )
+    dropped += change("column", "of text or dates dropped", (names[j] for j in odd))
+    used = [names[j] for j in candidates if j not in odd]
+    levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
+    plain = [name for name in used if name not in levels]
+    made = [name for kind in levels.values() for name in kind.names]
+    source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
+    return Stream(
+        files=files,
+        names=[*plain, *made],
+        targets=targets,
+        source=source,
+        columns=[*plain, *levels, *targets, *beside],
+        weights=weights,
+        kinds=levels,
+        dropped=dropped,
+        notes=[kind.note for kind in levels.values()],
+    )
+
+
+def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
+    """The levels of columns of categories, from a pass over these columns alone."""
+    if not wanted:
+        return {}
+    found: dict[str, set[str]] = {name: set() for name in wanted}
+    for file in files:
+        for batch in _batches(file, list(wanted), set(wanted)):
+            for name in wanted:
+                found[name] |= {label for label in set(_labels(batch[name])) if label is not None}
+                if len(found[name]) > MOST_LEVELS:
+                    raise TableError(
+                        f"The column {quoted(name)} of --categories has more than {MOST_LEVELS} different values; "
+                        f"expected at most {MOST_LEVELS} categories."
+                    )
+    kinds = {}
+    for name, labels in found.items():
+        if len(labels) < 2:
+            raise TableError(f"The column {quoted(name)} of --categories has {plural(len(labels), 'value')}; expected "
+                             "at least two categories.")  # fmt: skip
+        levels = sorted_labels(labels)
+        kinds[name] = Category(name, levels, [fresh_name(f"{name}={level}", taken) for level in levels])
+    return kinds
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _plain_errors(file: Path) -> Iterator[None]:
+    """What pyarrow and the operating system have to say about a file, in one sentence."""
+    arrow = import_module("pyarrow")
+    try:
+        yield
+    except TableError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        reason = " ".join(str(error).split()).split(". Detail")[0].rstrip(".")
+        raise TableError(
+            f"{file.name!r} cannot be read ({reason[:200]}); expected a whole table with the same columns and kinds of "
+            "values as the other parts."
+        ) from None
+
+
+def _kinds_of_columns(file: Path) -> dict[str, str]:
+    """What each column holds by its name: numbers, text, dates, or something else."""
+    suffix = suffix_of(file)
+    if suffix == ".npy":
+        with _plain_errors(file):
+            return dict.fromkeys((f"x{j}" for j in range(_mapped(file).shape[1])), "numbers")
+    if suffix not in (*PARQUET, *ARROW, *TEXT):
+        raise TableError(
+            f"{file.name!r} cannot be read in batches; expected parts in .parquet, .csv, .arrow, .feather or .npy."
+        )
+    if not file.is_file():
+        raise TableError(f"{shown_path(file)} is not a file; expected parts of a table.")
+    need("pyarrow", file, "read in batches")
+    with _plain_errors(file):
+        if suffix in PARQUET:
+            schema = import_module("pyarrow.parquet").read_schema(file)
+        elif suffix in ARROW:
+            schema = _arrow_reader(file)[0].schema
+        else:
+            schema = _text_reader(file, None, set()).schema
+    kinds: dict[str, str] = {}
+    for item in schema:
+        name = str(item.name)
+        kinds[name] = _kind(item.type) if name not in kinds else kinds[name]
+    if len(kinds) < len(schema):
+        twice = next(item.name for item in schema if schema.names.count(item.name) > 1)
+        raise TableError(f"{file.name!r} has several columns called {quoted(twice)}; expected different names.")
+    kinds.pop("__index_level_0__", None)  # that pandas saved
+    return kinds
+
+
+def _kind(of: Any) -> str:
+    types = import_module("pyarrow").types
+    if (
+        types.is_integer(of)
+        or types.is_floating(of)
+        or types.is_boolean(of)
+        or types.is_null(of)
+        or types.is_decimal(of)
+    ):
+        return "numbers"
+    if types.is_temporal(of):
+        return "dates"
+    value = of.value_type if types.is_dictionary(of) else of
+    return "text" if types.is_string(value) or types.is_large_string(value) else str(of)
+
+
+def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[Any]:
+    """Batches of rows with these columns."""
+    suffix = suffix_of(file)
+    if suffix == ".npy":
+        X = _mapped(file)
+        at = [int(name.removeprefix("x")) for name in columns]
+        for first in range(0, len(X), _BATCH):
+            yield dict(zip(columns, np.asarray(X[first : first + _BATCH])[:, at].T, strict=True))
+        return
+    with _plain_errors(file):
+        if suffix in PARQUET:
+            parquet = import_module("pyarrow.parquet").ParquetFile(file, memory_map=True)
+            yield from parquet.iter_batches(batch_size=_BATCH, columns=list(columns))
+        elif suffix in ARROW:
+            reader, is_file = _arrow_reader(file)
+            every = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
+            for batch in every:
+                yield batch.select(list(columns))
+        else:
+            yield from _text_reader(file, list(columns), as_text)
+
+
+def _arrow_reader(file: Path) -> tuple[Any, bool]:
+    """A reader of an Arrow file or stream, and whether it is a file."""
+    arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
+    source = arrow.memory_map(str(file))
+    if source.read(6) == b"ARROW1":
+        return ipc.open_file(source), True
+    source.seek(0)
+    return ipc.open_stream(source), False
+
+
+def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> Any:
+    """A reader of a text table: some columns as numbers and as text; None: all, of the kinds of its first rows."""
+    arrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
+    layout = find_layout(file)
+    if layout.separator == SPACES or layout.row_names:
+        raise TableError(
+            f"{file.name!r} has {'columns separated by spaces' if layout.separator == SPACES else 'names of rows'}; "
+            "expected a header and separators for a table in parts: save it as .csv or .parquet."
+        )
+    types = {name: arrow.string() if name in as_text else arrow.float64() for name in columns or ()}
+    return csv.open_csv(
+        file,
+        read_options=csv.ReadOptions(
+            block_size=_TEXT_BLOCK, encoding=layout.encoding, skip_rows=layout.skip, column_names=layout.header
+        ),
+        parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
+        convert_options=csv.ConvertOptions(
+            column_types=types, include_columns=columns, strings_can_be_null=True,
+            null_values=["", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS],
+        ),
+    )  # fmt: skip
+
+
+def _mapped(file: Path) -> NDArray[Any]:
+    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    if array.ndim != 2 or array.dtype.kind not in "iufb":
+        raise ValueError(f"an array of shape {array.shape} and {array.dtype}, where rows of numbers were expected")
+    return np.asarray(array)
+
+
+def _numbers(batch: Any, name: str, file: Path) -> NDArray[Any]:
+    """A column of a batch, missing values as not-a-number."""
+    if isinstance(batch, dict):
+        return np.asarray(batch[name])
+    column = batch.column(batch.schema.get_field_index(name))
+    types = import_module("pyarrow").types
+    if types.is_boolean(column.type) or types.is_decimal(column.type) or types.is_null(column.type):
+        column = column.cast("float64") if not types.is_boolean(column.type) else column.cast("int8")
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    if values.dtype.kind not in "iuf":
+        raise TableError(
+            f"{file.name!r} holds {column.type} in {quoted(name)}; expected numbers, as in the first part."
+        )
+    return values
+
+
+def _labels(column: Any) -> list[str | None]:
+    """Categories of the rows as text; None where there is none."""
+    values = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    labels = (None if value is None or value != value else label_text(value).strip() for value in values)
+    return [label or None for label in labels]
