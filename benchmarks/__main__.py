@@ -36,6 +36,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "standard-errors": "rules.report_standard_errors",
     "temperature": "temperature",
     "thermometers": "thermometers",
+    "streams": "streams",
     "tight": "stability.report_tight",
 }
 PARTS = {name: name for name in SHORT} | LONG

@@ -184,8 +184,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return Rows(columns, np.concatenate(weights))
 
 
-def in_parts(stream: Iterable[Rows], step: int) -> Iterator[Rows]:
-    """The same rows in parts of equal size; the last may be smaller."""
+def in_parts(stream: Iterable[Rows], step: int) -> Iterator[list[Rows]]:
+    """The same rows, as many at a time (at the end perhaps fewer), whatever blocks they came in."""
     pending, size = list[Rows](), 0
     for rows in stream:
         at = 0
@@ -194,7 +194,7 @@ def in_parts(stream: Iterable[Rows], step: int) -> Iterator[Rows]:
             pending.append(part)
             size, at = size + part.size, at + part.size
             if size == step:
-                yield joined(pending)
+                yield pending
                 pending, size = [], 0
     if pending:
-        yield joined(pending)
+        yield pending

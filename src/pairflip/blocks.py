@@ -15,22 +15,24 @@ everything that follows works on these rows as on any table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.block_rows import Reader, Rows
-from pairflip.inputs import as_weights
+from pairflip.blas import one_blas_thread
+from pairflip.block_rows import Reader, Rows, joined
 from pairflip.least_squares import Floats
 from pairflip.text import quoted
 
 Ints = NDArray[np.int64]
 BLOCKS_PER_FOLD = 10
 """Standard errors come from the spread over blocks: ten folds have a hundred."""
-_BATCH = 2**22  # numbers that are gathered together: 32 MiB
+_BATCH = 2**22  # numbers that are put together: 32 MiB
 _BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
 _DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
 
@@ -191,13 +193,13 @@ class Moments:
         moments = self.empty()
         step = self.step
         for start in range(0, rows.size, step):
-            moments.collect(rows.some(slice(start, start + step)), first_row + start)
+            moments.collect([rows.some(slice(start, start + step))], first_row + start)
         return moments
 
     @property
     def step(self) -> int:
         """How many rows are summed at a time, so that their copies stay small."""
-        return max(256, _BATCH // (1 + len(self.shift)))
+        return max(256, 2 ** int(np.log2(_BATCH // (1 + len(self.shift)))))
 
     def __add__(self, other: Moments) -> Moments:
         same = ("names", "target_names", "folds", "seed")
@@ -246,11 +248,12 @@ class Moments:
             shapes = moments.shift.shape, moments.scale.shape, moments.products.shape
             if shapes != ((p,), (p,), (b, p + 1, p + 1)) or not all(map(_finite, (moments.products, moments.shift))):
                 raise ValueError("shapes")
-        except (KeyError, ValueError, EOFError, OSError) as error:
+        except (KeyError, ValueError, EOFError, OSError, BadZipFile) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else "damaged, or of another kind"
             raise ValueError(f"{str(path)!r} cannot be read ({why}); expected what Moments.save wrote.") from None
         return moments
 
+    @one_blas_thread()
     def condensed(self) -> tuple[Floats, Floats, Floats, Condensed]:
         """Few rows with the same moments: X (M, N), Y (M, q), weights (M,), and what they stand for."""
         from scipy.fft import idct
@@ -275,14 +278,18 @@ class Moments:
         """Weight, means (p,) and a factor (r, p) of the centred inner products of a block of so many rows."""
         most = min(count - 1, len(self.shift))
         if self.triangular:
-            means = products[0, 1:] / products[0, 0]
-            return float(products[0, 0] ** 2), means, products[1 : 1 + most, 1:]
+            means, factor = products[0, 1:] / products[0, 0], products[1:, 1:]
+            return float(products[0, 0] ** 2), means, factor[factor.any(axis=1)]
         weight = float(products[0, 0])
         means = products[0, 1:] / weight
         C = products[1:, 1:] - weight * np.outer(means, means)
         norm = np.sqrt(np.maximum(np.diag(C), 0.0))
         norm[norm == 0] = 1.0
-        values, vectors = np.linalg.eigh(C / norm / norm[:, None])
+        C /= norm * norm[:, None]
+        if most == len(norm):
+            with suppress(np.linalg.LinAlgError):
+                return weight, means, np.linalg.cholesky(C).T * norm
+        values, vectors = np.linalg.eigh(C)
         top = slice(len(values) - most, None)
         root = np.sqrt(np.maximum(values[top], 0.0))
         return weight, means, (vectors[:, top] * root).T * norm
@@ -309,33 +316,32 @@ class Moments:
             products[b] = _triangle(rows)
         return replace(self, products=products, triangular=True)
 
-    def collect(self, rows: Rows, first_row: int) -> None:
-        """Add rows to these moments in place; those with missing values are counted and left out."""
-        from pairflip.blocks_kernel import arrange, gather
+    def collect(self, parts: Sequence[Rows], first_row: int) -> None:
+        """Add neighbouring rows, in a few parts, to these moments; those with missing values are counted, not added."""
+        from pairflip.blocks_kernel import arrange, scatter
 
-        m, p = rows.size, len(self.shift)
-        use = np.ones(m, dtype=np.bool_)
-        root = np.empty(0)
-        if rows.weight is not None:
-            weight = as_weights(rows.weight, m) if m > 1 else np.asarray(rows.weight, dtype=np.float64)
-            use, root = weight > 0, np.sqrt(weight)
-        order, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
-        key, first, blocks = np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size)
-        out = np.empty((p + 1, m))
-        arrange(key, first, blocks, use, order, start)
-        kept = order[: start[-1]]
-        out[0, : kept.size] = 1.0 if rows.weight is None else root[kept]
-        for j, values in enumerate(rows.columns):
-            total = gather(_numbers(values), kept, self.shift[j], root, out[j + 1, : kept.size])
-            if not np.isfinite(total):
-                self._collect_finite(rows, first_row, use)
-                return
-        out[1:] /= self.scale[:, None]
-        for b in range(self.rows.size):
+        m, p, weighted = sum(rows.size for rows in parts), len(self.shift), parts[0].weight is not None
+        weights = [np.asarray(rows.weight, dtype=np.float64) for rows in parts if rows.weight is not None]
+        use = np.concatenate(weights) > 0 if weighted else np.ones(m, dtype=np.bool_)
+        roots = [np.sqrt(weight) for weight in weights] or [np.empty(0)] * len(parts)
+        place, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
+        arrange(np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size), use, place, start)
+        starts = np.cumsum([0, *(rows.size for rows in parts)])
+        places = [place[first:last] for first, last in zip(starts[:-1], starts[1:], strict=True)]
+        out = np.ones((p + 1, start[-1]))
+        for rows, there, root in zip(parts, places, roots, strict=True):
+            if weighted:
+                scatter(np.ones(rows.size), there, 0.0, 1.0, root, out[0])
+            for j, values in enumerate(rows.columns):
+                total = scatter(_numbers(values), there, self.shift[j], self.scale[j], root, out[j + 1])
+                if not np.isfinite(total):
+                    self._collect_finite(joined(parts), first_row, use)
+                    return
+        for b in np.flatnonzero(np.diff(start)):
             part = out[:, start[b] : start[b + 1]]
-            if self.triangular and part.size:
+            if self.triangular:
                 self.products[b] = _triangle(np.vstack([self.products[b], part.T]))
-            elif part.size:
+            else:
                 self.products[b] += part @ part.T
         self.rows[:] += np.diff(start)
 
@@ -350,15 +356,11 @@ class Moments:
                 finite &= there
         lost = int(np.count_nonzero(use & ~finite))
         if not lost:
-            name = next(n for n, v in zip(names, rows.columns, strict=True) if not _finite(_numbers(v).sum()))
-            raise ValueError(f"column {quoted(name)} has values whose sum is beyond what a computer can hold.")
+            raise ValueError("sums of values are beyond what a computer can hold; express columns in larger units.")
         self.missing[""] = self.missing.get("", 0) + lost
-        kept = np.zeros(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
-        kept[finite] += rows.weight is None
-        kept[~finite] = 0.0
+        weight = np.ones(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
         filled = [np.where(finite, values, shift) for values, shift in zip(rows.columns, self.shift, strict=True)]
-        if finite.any():
-            self.collect(Rows(filled, kept), first_row)
+        self.collect([Rows(filled, np.where(finite, weight, 0.0))], first_row)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
@@ -384,6 +386,7 @@ def _triangle(rows: Floats) -> Floats:
     return np.asarray(R if m >= p else np.vstack([R, np.zeros((p - m, p))]))
 
 
+@one_blas_thread()
 def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: int, seed: int) -> Moments:
     """Moments of no rows, with origin, scale and kind of sums that suit the first rows of a table."""
     if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:

@@ -22,35 +22,39 @@ def block_of(key: Any, row: Any, n_blocks: Any) -> Any:
 
 
 @_njit(cache=True, nogil=True)
-def arrange(key: Any, first: Any, n_blocks: Any, use: Any, order: Any, start: Any) -> None:
-    """Fill in the rows in use in the order of their blocks, and where each block begins (n_blocks + 1,)."""
+def arrange(key: Any, first: Any, n_blocks: Any, use: Any, place: Any, start: Any) -> None:
+    """Fill in where rows go when they are put in the order of their blocks, and where blocks begin (n_blocks + 1,).
+
+    Rows that are not used have the place -1.
+    """
     m = use.size
-    block = np.empty(m, np.int64)
     start[:] = 0
     for i in range(m):
-        block[i] = block_of(key, first + np.uint64(i), n_blocks)
+        place[i] = block_of(key, first + np.uint64(i), n_blocks)
         if use[i]:
-            start[block[i] + 1] += 1
+            start[place[i] + 1] += 1
     for b in range(start.size - 1):
         start[b + 1] += start[b]
-    place = start[:-1].copy()
+    following = start[:-1].copy()
     for i in range(m):
+        b = place[i]
+        place[i] = -1
         if use[i]:
-            order[place[block[i]]] = i
-            place[block[i]] += 1
+            place[i] = following[b]
+            following[b] += 1
 
 
 @_njit(cache=True, nogil=True)
-def gather(values: Any, order: Any, shift: Any, root: Any, out: Any) -> Any:
-    """Fill in values less a shift in this order, times the root of the weights where there are any; the sum of all.
+def scatter(values: Any, place: Any, shift: Any, unit: Any, root: Any, out: Any) -> Any:
+    """Put values, less a shift, over a unit and times the root of the weights if there are any, where they go; their sum.
 
     The sum is not finite where a value is not.
     """
-    total = 0.0
-    for i in range(order.size):
-        out[i] = np.float64(values[order[i]]) - shift
-        total += out[i]
-    if root.size:
-        for i in range(order.size):
-            out[i] *= root[order[i]]
+    total, factor = 0.0, 1.0 / unit
+    for i in range(place.size):
+        at = place[i]
+        if at >= 0:
+            value = (np.float64(values[i]) - shift) * factor
+            total += value
+            out[at] = value if root.size == 0 else value * root[i]
     return total

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -56,26 +57,29 @@ def sum_blocks(
         if rows.size:
             kept.append(rows)
             numbers += rows.size * len(rows.columns)
-        if numbers > in_memory:
+        if numbers > max(in_memory, first_rows(len(rows.columns)) * len(rows.columns)):
             break
     if not kept:
         raise ValueError("the blocks have no rows; expected at least two.")
     if numbers <= in_memory:
         return finite_rows(joined(kept), [*reader.columns, *reader.targets], missing)
-    start = begin(joined(_first(kept, 20_000)), reader.columns, reader.targets, folds, seed)
+    start = begin(
+        joined(kept).some(slice(first_rows(len(kept[0].columns)))), reader.columns, reader.targets, folds, seed
+    )
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar("reading rows", None, progress))
         stack.enter_context(one_blas_thread())
         folder = None if journal is None else Path(journal)
         sums = stack.enter_context(Accumulators(start, local_threads(n_jobs), missing, folder, about))
         row, began = 0, time.perf_counter()
-        for rows in in_parts(_chain(kept, stream), start.step):
+        for parts in in_parts(_chain(kept, stream), start.step):
+            size = sum(rows.size for rows in parts)
             if row >= sums.done:
-                sums.add(rows, row)
-            row += rows.size
+                sums.add(parts, row, size)
+            row += size
             if bar is not None:
                 bar.say(f"{row:,} rows, {row / max(1e-9, time.perf_counter() - began):,.0f} a second")
-                bar(rows.size)
+                bar(size)
         total = sums.total()
     return total, total.missing
 
@@ -114,15 +118,9 @@ def _chain(kept: list[Rows], stream: Iterator[Rows]) -> Iterator[Rows]:
     yield from stream
 
 
-def _first(parts: Sequence[Rows], most: int) -> list[Rows]:
-    """The first rows of some parts, at least two where there are so many."""
-    few = list[Rows]()
-    for part in parts:
-        few.append(part.some(slice(most)))
-        most -= part.size
-        if most <= 0:
-            break
-    return few
+def first_rows(n_columns: int) -> int:
+    """How many rows decide on origin, scale and kind of the sums; the same however the table is cut."""
+    return int(np.clip(2**22 // n_columns, 1000, 20_000))
 
 
 class Accumulators:
@@ -161,20 +159,20 @@ class Accumulators:
                 missing = dict(zip(file["missing"].tolist(), file["lost"].tolist(), strict=True))
             if rows.shape != (len(self._sums), start.rows.size):
                 raise ValueError("shape")
-        except (ValueError, KeyError, OSError, EOFError):
+        except (ValueError, KeyError, OSError, EOFError, BadZipFile):
             return  # a damaged file: everything is read again
         self._sums = [replace(start, rows=r, products=p, missing={}) for r, p in zip(rows, products, strict=True)]
         self._sums[0] = replace(self._sums[0], missing=missing)
         self.done, self._parts = done, -(-done // start.step)
 
-    def add(self, rows: Rows, first_row: int) -> None:
-        """Sum some rows as soon as a thread is free."""
+    def add(self, parts: Sequence[Rows], first_row: int, size: int) -> None:
+        """Sum so many rows as soon as a thread is free."""
         while len(self._running) >= self._threads:
             self._running.popleft().result()
         check_missing(_all_missing(self._sums), self._missing)
         lane = self._parts % len(self._sums)
-        self._running.append(self._turns[lane].submit(_collect, self._sums[lane], rows, first_row))
-        self._parts, self._next = self._parts + 1, first_row + rows.size
+        self._running.append(self._turns[lane].submit(self._sums[lane].collect, parts, first_row))
+        self._parts, self._next = self._parts + 1, first_row + size
         if self._folder is not None and time.monotonic() - self._saved > _SAVED_SECONDS:
             self._save(self._folder)
 
@@ -211,10 +209,6 @@ class Accumulators:
             if other.n_rows or other.missing:
                 result = result + other
         return result
-
-
-def _collect(moments: Moments, rows: Rows, first_row: int) -> None:
-    moments.collect(rows, first_row)
 
 
 def _all_missing(sums: Sequence[Moments]) -> dict[str, int]:
@@ -291,7 +285,8 @@ def _length(block: Any) -> int:
 
 
 def _head(reader: Reader, block: Any) -> tuple[Rows, Sequence[str], Sequence[str]]:
-    return reader.read(block).some(slice(20_000)), reader.columns, reader.targets
+    rows = reader.read(block)
+    return rows.some(slice(first_rows(len(rows.columns)))), reader.columns, reader.targets
 
 
 def _read(reader: Reader, block: Any, number: int) -> Rows:

@@ -143,9 +143,7 @@ def select(
         else:
             folder = checked_place("select", out, results.force, table.data, journal)
         loaded = load(table, fitted)
-        problem = loaded.problem(
-            model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"]
-        )
+        problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
         how["groups"] = loaded.groups
         if journal is not None and shard is not None:
             _say_shard(shard, journal, run_shard(problem, chosen, journal=journal, shard=shard, **how))

@@ -245,7 +245,8 @@ def missing_words(missing: Mapping[str, int]) -> str:
     each = sorted(((count, name) for name, count in missing.items() if name), reverse=True)
     columns = ", ".join(f"{quoted(clean(name))} ({count:,})" for count, name in each[:3])
     more = f" and {len(each) - 3} more" if len(each) > 3 else ""
-    return f"{plural(missing[''], 'row')} with missing values were left out: {columns}{more}."
+    were = "was" if missing[""] == 1 else "were"
+    return f"{plural(missing[''], 'row')} with missing values {were} left out: {columns}{more}."
 
 
 def _recommendation(curve: SizeCurve, size: int) -> list[Piece]:
