@@ -23,6 +23,13 @@ class Rows(NamedTuple):
         """How many rows there are."""
         return len(self.columns[0])
 
+    def checked(self) -> Rows:
+        """These rows, if their weights can be used."""
+        weight = self.weight
+        if weight is not None and (weight.shape != (self.size,) or not np.all(np.isfinite(weight) & (weight >= 0))):
+            raise ValueError("its weights are not one finite number >= 0 for each row; expected these.")
+        return self
+
     def some(self, part: slice) -> Rows:
         """Neighbouring rows."""
         return Rows([values[part] for values in self.columns], None if self.weight is None else self.weight[part])
@@ -50,7 +57,7 @@ class Reader:
         """The rows of a block."""
         if isinstance(block, Rows):  # from files, whose columns are known
             self.columns, self.targets = self._given or [], self._given_targets or []
-            return block
+            return block.checked()
         self.number += 1
         try:
             return self._read(block)
@@ -82,9 +89,7 @@ class Reader:
         self._check(columns, names, targets, target_names)
         labelled = zip((*self.columns, *self.targets), (*columns, *targets), strict=True)
         rows = Rows([_checked(name, values, columns[0].size) for name, values in labelled], weight)
-        if weight is not None and (weight.shape != (rows.size,) or not np.all(np.isfinite(weight) & (weight >= 0))):
-            raise ValueError("its weights are not one finite number >= 0 for each row; expected these.")
-        return rows
+        return rows.checked()
 
     def _check(self, columns: Any, names: Any, targets: Any, target_names: Any) -> None:
         """Remember the columns of the first block, and refuse others."""

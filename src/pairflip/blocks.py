@@ -27,13 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.blas import one_blas_thread
 from pairflip.block_rows import Reader, Rows, joined
 from pairflip.least_squares import Floats
-from pairflip.text import quoted
 
 Ints = NDArray[np.int64]
 BLOCKS_PER_FOLD = 10
 """Standard errors come from the spread over blocks: ten folds have a hundred."""
 _BATCH = 2**22  # numbers that are put together: 32 MiB
 _BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
+_ROUNDING = 1e-13
 _DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
 
 
@@ -199,7 +199,7 @@ class Moments:
     @property
     def step(self) -> int:
         """How many rows are summed at a time, so that their copies stay small."""
-        return max(256, 2 ** int(np.log2(_BATCH // (1 + len(self.shift)))))
+        return int(max(256, 2 ** int(np.log2(_BATCH // (1 + len(self.shift))))))
 
     def __add__(self, other: Moments) -> Moments:
         same = ("names", "target_names", "folds", "seed")
@@ -279,16 +279,19 @@ class Moments:
         most = min(count - 1, len(self.shift))
         if self.triangular:
             means, factor = products[0, 1:] / products[0, 0], products[1:, 1:]
-            return float(products[0, 0] ** 2), means, factor[factor.any(axis=1)]
+            size = np.sqrt(np.einsum("ij,ij->j", factor, factor))
+            some = np.any(np.abs(factor) > _ROUNDING * size, axis=1)  # of fewer rows than columns, the others are none
+            return float(products[0, 0] ** 2), means, factor[some]
         weight = float(products[0, 0])
         means = products[0, 1:] / weight
         C = products[1:, 1:] - weight * np.outer(means, means)
         norm = np.sqrt(np.maximum(np.diag(C), 0.0))
-        norm[norm == 0] = 1.0
+        constant = norm**2 <= _ROUNDING * np.diag(products)[1:]  # in this block, but for rounding
+        norm[constant], C[constant], C[:, constant] = 1.0, 0.0, 0.0
         C /= norm * norm[:, None]
         if most == len(norm):
             with suppress(np.linalg.LinAlgError):
-                return weight, means, np.linalg.cholesky(C).T * norm
+                return weight, means, np.asarray(np.linalg.cholesky(C).T * norm)
         values, vectors = np.linalg.eigh(C)
         top = slice(len(values) - most, None)
         root = np.sqrt(np.maximum(values[top], 0.0))
@@ -326,8 +329,7 @@ class Moments:
         roots = [np.sqrt(weight) for weight in weights] or [np.empty(0)] * len(parts)
         place, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
         arrange(np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size), use, place, start)
-        starts = np.cumsum([0, *(rows.size for rows in parts)])
-        places = [place[first:last] for first, last in zip(starts[:-1], starts[1:], strict=True)]
+        places = np.split(place, np.cumsum([rows.size for rows in parts])[:-1])
         out = np.ones((p + 1, start[-1]))
         for rows, there, root in zip(parts, places, roots, strict=True):
             if weighted:
@@ -380,10 +382,10 @@ def _key(seed: int) -> int:
 def _triangle(rows: Floats) -> Floats:
     """R (p, p) of the QR factorization of rows (m, p), the first diagonal element positive; zeros where m < p."""
     m, p = rows.shape
-    R = np.linalg.qr(rows, mode="r")
+    R = np.asarray(np.linalg.qr(rows, mode="r"))
     if R[0, 0] < 0:
         R[0] *= -1.0
-    return np.asarray(R if m >= p else np.vstack([R, np.zeros((p - m, p))]))
+    return R if m >= p else np.vstack([R, np.zeros((p - m, p))])
 
 
 @one_blas_thread()

@@ -46,7 +46,7 @@ def arrange(key: Any, first: Any, n_blocks: Any, use: Any, place: Any, start: An
 
 @_njit(cache=True, nogil=True)
 def scatter(values: Any, place: Any, shift: Any, unit: Any, root: Any, out: Any) -> Any:
-    """Put values, less a shift, over a unit and times the root of the weights if there are any, where they go; their sum.
+    """Put values where they go, less a shift, over a unit, times the root of their weights if they have some; the sum.
 
     The sum is not finite where a value is not.
     """

@@ -357,7 +357,7 @@ class SubsetProblem:
         """How many rows some rows are, or stand for."""
         if self.condensed is None:
             return int(np.arange(self.n_rows)[rows].size)
-        return int(round(float(self.condensed.count[rows].sum())))
+        return round(float(self.condensed.count[rows].sum()))
 
     def _set_table(self, X: Any, names: Sequence[str] | None) -> None:
         """Take in the table of candidates."""
@@ -525,7 +525,7 @@ class SubsetProblem:
             first, last = (index[0], index[-1]) if index.size else (0, 0)
             bad = numbered("row", int(first if first < 0 else last), given=True) if index.size else "none"
             raise ValueError(f"held-out rows: {bad}; expected row indices from 0 to {self.n_rows - 1}, at least one.")
-        if self.rows_present - np.count_nonzero(self.sample_weight[index]) < 2:
+        if self.rows_present - self.count_rows(index[self.sample_weight[index] > 0]) < 2:
             raise ValueError(f"holding out {index.size} of {self.n_rows} rows leaves fewer than two; hold out less.")
         part = self.in_fold(index)
         return part.loss.without_rows(part, index, anew or part is not self)

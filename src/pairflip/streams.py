@@ -48,8 +48,8 @@ def sum_blocks(
     """Moments of all blocks, in one pass, and what was missing; a table of few numbers is returned as it is.
 
     Rows are put together in parts of equal size before they are summed, so that nothing depends on how they were cut.
-    With a journal, known by what it is `about`, sums are saved every 20 seconds, and a run that was stopped begins where
-    they end.
+    With a journal, known by what it is `about`, sums are saved every 20 seconds, and a run that was stopped begins
+    where they end.
     """
     stream = map(reader.read, blocks)
     kept, numbers = list[Rows](), 0

@@ -313,11 +313,11 @@ def test_missing_values_are_refused_or_counted():
 
 @pytest.mark.parametrize(("blocks", "y", "words"), [
     ([], None, "the blocks have no rows"),
-    ([(np.ones((3, 2)), np.ones(3)), (np.ones((3, 1)), np.ones(3))], None, "block 2: it has 1 column and 1 target; exp"),
+    ([(np.ones((3, 2)), np.ones(3)), (np.ones((3, 1)), np.ones(3))], None, "block 2: it has 1 column and 1 target"),
     ([np.ones((3, 2))], None, "block 1: it is a ndarray; expected (X, y)"),
     ([(np.ones((3, 2)), np.ones(4))], None, "block 1: 'y0' has shape (4,) beside 3 rows"),
     ([pd.DataFrame({"a": [1.0, 2.0]})], "b", "block 1: it has no column 'b'"),
-    ([(pd.DataFrame({"a": [1.0, 2.0]}), [1, 2]), (pd.DataFrame({"b": [1.0]}), [1])], None, "block 2: its column 1 is 'b'"),
+    ([(pd.DataFrame({"a": [1.0]}), [1]), (pd.DataFrame({"b": [1.0]}), [1])], None, "block 2: its column 1 is 'b'"),
     ([pd.DataFrame({"a": ["x", "y"], "b": [1, 2]})], "b", "block 1: 'a' holds 'x' in row 1 of the block; expected num"),
     ([(np.ones((3, 2)), np.ones(3), [1, -1, 2])], None, "block 1: its weights are not one finite number >= 0"),
     ([(np.ones((3, 2)), np.ones(3))], 7, "y is a int beside blocks"),

@@ -168,11 +168,12 @@ def test_bad_text(write, content, says):
 def test_paths(write, tmp_path):
     path = write(ROWS, "measurements.csv")
     assert read_table(str(path), "y").source == "measurements.csv"
+    (tmp_path / "empty").mkdir()
     for name, words in {
         "mesurements.csv": "perhaps 'measurements.csv'.",
         "zzz.parquet": "check the name",
         "no/data.csv": "nor does its folder",
-        "": "is a folder",
+        "empty": "is a folder",
         "x" * 200 + ".csv": "does not exist",
         "x" * 300 + ".csv": "expected",  # too long a name for most file systems
     }.items():

@@ -92,7 +92,7 @@ class Loaded:
                 names=self.stream.names,
                 target_names=self.stream.targets,
                 in_memory=0,
-                missing=self.options.missing or "refuse",
+                missing="refuse" if self.options.missing is None else "drop-rows",
                 n_jobs=n_jobs,
                 journal=None if journal is None else journal / "rows",
                 about=self.stream.identity,

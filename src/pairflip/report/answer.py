@@ -231,9 +231,9 @@ def moments_words(curve: SizeCurve) -> str:
         return ""
     known = curve.facts["stands_for"]
     text = (
-        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks: errors "
-        "are those of all rows, but their standard errors and ranges come from the blocks, and nothing is said of single "
-        "rows."
+        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks: "
+        "errors are those of all rows, but their standard errors and ranges come from the blocks, and nothing is said "
+        "of single rows."
     )
     return f"{text} {missing_words(known['missing'])}".rstrip()
 

@@ -177,6 +177,7 @@ def _plain_file_errors(file: Path) -> Iterator[None]:
 
 
 def need(package: str, path: Path, kind: str) -> Any:
+    """A package that files of a kind need."""
     try:
         return import_module(package)
     except ImportError:

@@ -29,7 +29,7 @@ LARGE = 2**26
 """Numbers: a larger table is read in batches."""
 _TEXT_NUMBER_BYTES = 8  # of a number in a text table, about; a third of that in a compressed one
 _BATCH = 2**17  # rows
-_TEXT_BLOCK = 2**24  # bytes of text tables that are read together
+_TEXT_BLOCK, _FIRST_BYTES = 2**24, 2**20  # bytes of text tables that are read together, and that tell what columns hold
 
 
 def is_large(files: Sequence[Path]) -> bool:
@@ -123,7 +123,7 @@ def open_stream(
     candidates = [j for j in chosen.candidates if names[j] not in (*targets, *beside)]
     for name in (*beside, *targets):
         if kinds.get(name) != "numbers":
-            holds = kinds[name] if name in kinds else None
+            holds = kinds.get(name)
             was = f"holds {holds}" if holds else "is not a column of the table"
             raise TableError(f"{quoted(name)} {was}; expected a column of numbers (classes need a table in memory).")
     odd = [j for j in candidates if kinds[names[j]] != "numbers" and j not in wanted]
@@ -286,11 +286,18 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
             f"{file.name!r} has {'columns separated by spaces' if layout.separator == SPACES else 'names of rows'}; "
             "expected a header and separators for a table in parts: save it as .csv or .parquet."
         )
-    types = {name: arrow.string() if name in as_text else arrow.float64() for name in columns or ()}
+    types = {}
+    if columns is not None:
+        kinds = _text_reader(file, None, set()).schema
+        types = {name: arrow.float64() for name in columns if not arrow.types.is_boolean(kinds.field(name).type)}
+        types |= dict.fromkeys(as_text, arrow.string())
     return csv.open_csv(
         file,
         read_options=csv.ReadOptions(
-            block_size=_TEXT_BLOCK, encoding=layout.encoding, skip_rows=layout.skip, column_names=layout.header
+            block_size=_FIRST_BYTES if columns is None else _TEXT_BLOCK,
+            encoding=layout.encoding,
+            skip_rows=layout.skip,
+            column_names=layout.header,
         ),
         parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
         convert_options=csv.ConvertOptions(
