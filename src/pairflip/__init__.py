@@ -16,6 +16,7 @@ _HOME = {
     "SubsetClassifierCV": "estimators",
     "BayesianSubsetRegressor": "estimators",
     "Comparison": "comparison",
+    "Moments": "blocks",
     "Posterior": "search.posterior",
     "Proof": "search.prove",
     "Samples": "search.sampling",
@@ -48,6 +49,7 @@ _MODULES = ("datasets", "figures", "preprocessing", "testing", "theory")
 __all__ = [
     "BayesianSubsetRegressor",
     "Comparison",
+    "Moments",
     "Posterior",
     "Proof",
     "Samples",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pairflip import datasets, figures, preprocessing, testing, theory
+    from pairflip.blocks import Moments
     from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
         BayesianSubsetRegressor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ LARGE = 1000
 def named_files(data: Path) -> list[Path]:
     """The files that a path or a pattern such as ``part-*.parquet`` names, sorted; of a folder, the tables in it."""
     path = data.expanduser()
-    if path.is_dir():
+    if os.path.isdir(path):
         files = sorted(
             each for each in path.iterdir() if each.is_file() and suffix_of(each) in (*PARQUET, *ARROW, *TEXT)
         )
@@ -44,7 +45,7 @@ def named_files(data: Path) -> list[Path]:
             has = f"tables of {plural(len(suffixes), 'kind')}" if suffixes else "no .parquet, .csv or .arrow files"
             raise TableError(f"{shown_path(path)} is a folder with {has}; expected one table, or parts of one kind.")
         return files
-    if path.exists() or not glob.has_magic(str(path)):
+    if not glob.has_magic(str(path)) or path.exists():
         return [path]
     files = sorted(Path(each) for each in glob.glob(str(path)))
     if not files:
