@@ -227,6 +227,8 @@ def test_axes_follow_the_slider(show, tmp_path):
 def test_stand_ins_are_a_table_or_one_line(show):
     page = show("odd")
     page.evaluate("document.querySelectorAll('.part').forEach(part => { part.open = true; })")
+    heads = "[...document.querySelectorAll('summary h2, summary h3')].map(e => getComputedStyle(e).display)"
+    assert set(page.evaluate(heads)) == {"inline"}  # beside the triangle
     shown = "[...document.querySelectorAll('#no-stand-ins, #some-stand-ins')].map(e => e.getClientRects().length > 0)"
     assert page.evaluate(shown) == [False, True]
     page.evaluate("document.getElementById('size').focus()")
