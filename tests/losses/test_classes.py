@@ -137,6 +137,9 @@ def test_standard_errors_are_those_of_maximum_likelihood(curve):
     leverage = np.einsum("md,de,me->m", D, inverse, D) * p * (1 - p)
     moved = inverse @ D.T * ((y == "sick") - p) / (1 - leverage)  # by each row: HC3
     np.testing.assert_allclose(rows["robust_error"], np.sqrt(np.sum(moved**2, axis=1)), rtol=1e-3)
+    shrunken = SubsetProblem(X, y, loss="logistic", ridge=0.3)
+    influence = shrunken.loss.influence(shrunken, shrunken.fit([2, 5]))
+    np.testing.assert_allclose(influence.ordinary, np.linalg.norm(influence.by_row, axis=1), rtol=1e-9)
     assert rows["frequency"].iloc[1:].min() > 0.5  # half-samples know these columns, too
     energy = SubsetProblem(X, y, loss="logistic").energy([2, 5])
     assert curve.criteria["bic"][curve.at(2)] == pytest.approx(2 * energy + 3 * np.log(M))

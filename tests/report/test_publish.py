@@ -172,6 +172,8 @@ def test_a_constant_that_is_rounding_is_left_out(squares):
 
 def test_the_paragraph_of_methods_has_what_repeats_the_run(squares):
     text = methods(squares, "melting point")
+    assert "was searched (loss squares, method " in text
+    assert "The error is the RMSE of these rows." in text
     parts = ["“melting point”", "8 candidate columns of 30 rows", f"pairflip {squares.version}", "seed 0", "3 folds"]
     assert all(part in text for part in (*parts, "arXiv:1603.01399", squares.data_hash[:16], "from 1 to 3"))
     assert "Every model contained" in text

@@ -226,6 +226,9 @@ def test_axes_follow_the_slider(show, tmp_path):
 
 def test_stand_ins_are_a_table_or_one_line(show):
     page = show("odd")
+    page.evaluate("document.querySelectorAll('.part').forEach(part => { part.open = true; })")
+    heads = "[...document.querySelectorAll('summary h2, summary h3')].map(e => getComputedStyle(e).display)"
+    assert set(page.evaluate(heads)) == {"inline"}  # beside the triangle
     shown = "[...document.querySelectorAll('#no-stand-ins, #some-stand-ins')].map(e => e.getClientRects().length > 0)"
     assert page.evaluate(shown) == [False, True]
     page.evaluate("document.getElementById('size').focus()")
@@ -258,7 +261,7 @@ def test_hover_shows_values(show):
 
 def test_figures_have_text_alternatives(show):
     page = show("odd")
-    assert len(page.locator("details.part").all()) == 5
+    assert len(page.locator("details.part").all()) == 6
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     images = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") in ("image", "img")]
     assert len(images) == 1  # the narrow one is not shown, and the others are closed
@@ -278,7 +281,7 @@ def test_dark_print_and_without_scripts(show):
     assert printed.evaluate(colour) == "rgb(255, 255, 255)"
     assert printed.evaluate("getComputedStyle(document.getElementById('bar')).display") == "none"
     closed = "document.querySelectorAll('.part:not([open])').length"
-    assert printed.evaluate(closed) == 5
+    assert printed.evaluate(closed) == 6
     printed.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert printed.evaluate(closed) == 0, "what is closed is printed, too"
     assert len(printed.pdf()) > 35_000

@@ -77,7 +77,7 @@ def test_figures_have_text_alternatives_and_tables():
     assert len(charts) == 6 + 4 * CURVE.sizes.size  # three in two widths, two pairs for each size
     assert all(len(a["aria-label"]) > 40 for a in charts)
     assert all(a.get("aria-hidden") == "true" for a in outline().all("svg") if a.get("role") != "img")
-    assert whole_page().count("<details") == whole_page().count("<summary") == 13
+    assert whole_page().count("<details") == whole_page().count("<summary") == 14
     assert [a for a in outline().all("details") if "open" in a] == [{"open": None}], "only the settings are open"
     assert len(outline().all("figure")) == len(outline().all("figcaption")) == 3 + 2 * CURVE.sizes.size
     following = [a for a in outline().all("figure") if "data-follow" in a]

@@ -196,7 +196,7 @@ def test_words():
     assert average_words(with_errors(curve, 1.0)) == words
     assert words in " ".join(str(with_errors(curve, 1.0)).split())
     words = average_words(averaged(problem("logistic"), stability=3))
-    assert words.startswith("By the average over half-samples: mean deviance")
+    assert words.startswith("By the average over half-samples: log loss")
     assert words.endswith(").")
     assert "AUC" in words
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -153,6 +154,27 @@ def test_scaled_columns_give_the_same_answer_everywhere():
     for a, b in zip(mine.methods, others.methods, strict=True):
         assert a.note == b.note == ""
         assert a.cv_error == pytest.approx(b.cv_error, rel=1e-3)
+
+
+def test_methods_that_are_compared_learn_from_the_table_of_their_fold():
+    seen = []
+
+    class Spy(LinearRegression):
+        def fit(self, X, y):
+            seen.append(X)
+            return super().fit(X, y)
+
+        def predict(self, X):
+            seen.append(X)
+            return super().predict(X)
+
+    problem = SubsetProblem(SPECTRA, TARGETS["squares"], preprocess=MSC())
+    compare(problem, (1,), 4, methods=["omp"], peers={"spy": Spy()})
+    for left_out in as_folds(4, problem, None, 0).left_out:
+        training = np.setdiff1d(np.arange(M), left_out)
+        table = MSC().fit(SPECTRA[training]).transform(SPECTRA)
+        for rows in (training, left_out):
+            assert any(X.shape == table[rows].shape and np.allclose(X, table[rows], rtol=1e-9) for X in seen)
 
 
 @pytest.mark.parametrize("budget", [0, 2**30])

@@ -57,8 +57,8 @@ REFUSED = [
     (EMPTY, {"missing": "drop-rows"}, "('e', 'a')"),
     (TWICE, {"missing": "drop-columns"}, "leaves none of 2 columns"),
     (TWICE, {"missing": "drop-rows"}, "leaves 0 rows"),
-    (TWICE, {"missing": "impute"}, "expected 'drop-rows' or 'drop-columns'"),
-    (GOOD, {"missing": "impute"}, "expected 'drop-rows' or 'drop-columns'"),
+    (TWICE, {"missing": "impute"}, "expected 'drop-rows', 'drop-columns' or 'keep'"),
+    (GOOD, {"missing": "impute"}, "expected 'drop-rows', 'drop-columns' or 'keep'"),
     ("a,y\n1,5\n2,5\n", {}, "is 5 in every row"),
     (MIXED, {}, "3 columns are not numbers: 'Area' (commas in numbers), 'Name' (text), 'Day' (dates); expected"),
     (MIXED, {}, "1499 with --thousands , or as 1.499 with --decimal ,; --drop-text leaves text out."),
@@ -284,6 +284,7 @@ def test_kept_gaps(read):
         "1 row without a target dropped: '5'",
         "1 row without a weight, an event or another target dropped: '3'",
     ]
+    assert said(table.notes)[0].endswith("; 1 row without one has 0 in all of them")
 
 
 def test_kept_gaps_leave_something(refusal):

@@ -205,7 +205,7 @@ class Likelihood(Loss):
         return D * root, score[0, :, 0] / root, root
 
     def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
-        """What rows contribute to the coefficients; ordinary errors are those of the inverse Hessian."""
+        """What rows contribute to the coefficients, which a ridge shrinks."""
         form: Any = problem.form
         influence: Influence = form.influence(problem.slots(fit.support))
         return influence

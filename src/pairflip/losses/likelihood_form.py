@@ -278,13 +278,14 @@ class LikelihoodForm(Form):
         by_row, residual, root = self.loss.row_gradients(self.rows, D, eta)
         ordinary, along = np.full(len(turn), np.nan), self._determined(D)
         if len(D):
-            hessian = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D), -1)
+            information = self.loss.system(self.rows, D[None], eta[None])[2][0].reshape(len(D), -1)
             ridge = np.repeat([0.0, self.penalty_weight], [len(self.forced), len(D) - len(self.forced)])
-            hessian[np.diag_indices(len(hessian))] += ridge + 1e-13 * np.diag(hessian) + 1e-280
+            hessian = information + np.diag(ridge + 1e-13 * np.diag(information) + 1e-280)
             # H = C C' along what the rows determine, so that B B' is its inverse.
             B = along @ np.linalg.inv(np.linalg.cholesky(along.T @ hessian @ along)).T
-            ordinary = np.linalg.norm(turn @ B, axis=1)
-            by_row, hat = turn @ (B @ (B.T @ by_row)), (D * root).T @ B
+            moved = turn @ B @ B.T  # by a gradient, whose covariance is the information
+            ordinary = np.sqrt(np.maximum(np.einsum("xa,ab,xb->x", moved, information, moved), 0.0))
+            by_row, hat = moved @ by_row, (D * root).T @ B
         else:
             by_row, hat = np.zeros((len(turn), residual.size)), np.zeros((residual.size, 0))
         ordinary[0] = ordinary[0] if self.intercept else np.nan

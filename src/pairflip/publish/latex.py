@@ -35,6 +35,7 @@ _HEAD = r"""\documentclass{article}
 \renewcommand{\topfraction}{0.95}
 \renewcommand{\textfraction}{0.05}
 \renewcommand{\floatpagefraction}{0.5}
+\emergencystretch=3em
 \begin{document}
 \section*{%s}"""
 _FIGURE = r"""\begin{figure}[htbp]\centering

@@ -42,13 +42,13 @@ def preprocessing(curve: SizeCurve) -> str:
 
 def methods(curve: SizeCurve, target: str) -> str:
     """One paragraph: data, search, choice of the size, checks, seed, versions."""
-    settings, unit = curve.settings, vocabulary(curve).unit
-    error = f"half the mean {'squared error' if curve.loss.squared else 'deviance'}"
+    settings, words = curve.settings, vocabulary(curve)
+    unit = words.unit
     sizes = [int(k) for k in curve.sizes if k > 0]
     ends = f"from {min(sizes)} to {max(sizes)}" if len(sizes) > 1 else f"{sizes[0]}"
     names = [target] if curve.targets is None else curve.targets.names
     told = ("method", "effort", *(["chains"] if "schedule" in settings else []), "seed")
-    known = {name: settings[name] for name in told if settings.get(name) is not None}
+    known = {"loss": curve.loss.name} | {name: settings[name] for name in told if settings.get(name) is not None}
     how = ", ".join(f"{name} {value}" for name, value in (*known.items(), ("engine", curve.engine)))
     rule = settings.get("choose", "auto")
     lowest = "the size with the lowest error of held-out rows was taken"
@@ -61,7 +61,7 @@ def methods(curve: SizeCurve, target: str) -> str:
         f"For each number of {unit}s {ends}, the set with the lowest training error was searched ({how}).",
         *_limits(curve),
         f"The number of {unit}s was chosen by cross validation ({'leave-one-out' if cv == 'loo' else cv}), in which "
-        f"the search was repeated without the held-out rows; {rule}. The error is {error} of these rows.",
+        f"the search was repeated without the held-out rows; {rule}. The error is the {words.minimized} of these rows.",
     ]
     if curve.chosen is not None:
         sentences.append("Errors on new rows were corrected for this choice by a bootstrap over independent rows.")

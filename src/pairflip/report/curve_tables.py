@@ -256,7 +256,7 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
         several = {row.place: row for row in target_coefficients(curve, size)}
         kinds = [several[j].kind for j in order]
         values = zip(*(several[j].coefficients for j in order), strict=True)
-        cells += [(clean(name), aligned(of, least=4)) for name, of in zip(outputs, values, strict=True)]
+        cells += [(clean(name), _by_unit(of, 4, 4)) for name, of in zip(outputs, values, strict=True)]
         if halves is not None:
             chosen = halves.chosen[halves.at(size)] if size in halves.sizes else ()
             often = [percent(halves.frequency(j, size)) if j in chosen else NOTHING for j in order]
@@ -270,22 +270,22 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
             firsts = [int(curve.units.first[j]) if j >= 0 else -1 for j in order]
             groups = [unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts]
             cells.append(("Group", groups))
-        cells.append(("Coefficient", aligned([row.coefficient for row in shown], least=4)))
+        cells.append(("Coefficient", _by_unit([row.coefficient for row in shown], 4, 4)))
         if curve.standard_errors is not None:
-            cells.append(("Standard error", aligned([row.standard_error for row in shown], 3)))
+            cells.append(("Standard error", _by_unit([row.standard_error for row in shown])))
             text += (
                 " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, "
                 "so coefficients tend to be too large and these errors too small."
             )
         if curve.robust_errors is not None:
-            cells.append(("Robust", aligned([row.robust_error for row in shown], 3)))
+            cells.append(("Robust", _by_unit([row.robust_error for row in shown])))
             text += f" Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."
         if curve.clustered_errors is not None:
-            cells.append(("Clustered", aligned([row.clustered_error for row in shown], 3)))
+            cells.append(("Clustered", _by_unit([row.clustered_error for row in shown])))
             text += " Clustered ones also hold where rows of a group share their noise."
         if halves is not None:
-            cells.append(("In halves: 5 %", aligned([row.coef_5 for row in shown], 3)))
-            cells.append(("95 %", aligned([row.coef_95 for row in shown], 3)))
+            cells.append(("In halves: 5 %", _by_unit([row.coef_5 for row in shown])))
+            cells.append(("95 %", _by_unit([row.coef_95 for row in shown])))
             cells.append(("Selected in halves", [percent(row.frequency) for row in shown]))
             text += (
                 f" In halves: quantiles of the coefficient over those of {2 * halves.pairs} {halves.how} that selected "
@@ -295,6 +295,12 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
     folds = [told.get(kind, f"{counts[j]:,} of {curve.n_folds:,}") for kind, j in zip(kinds, order, strict=True)]
     heads, texts = zip(*cells, ("Selected in folds", folds), strict=True)
     return FigureTable("", heads, list(zip(*texts, strict=True)), text)
+
+
+def _by_unit(values: Sequence[float], digits: int = 3, least: int = 2) -> list[str]:
+    """Numbers down a column with the same decimals; each with its own where their units are too far apart for that."""
+    alike = aligned(values, digits, least)
+    return [number(value, digits) for value in values] if any("e" in text for text in alike) else alike
 
 
 # Columns that could take the place of a chosen one --------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.report.vocabulary import vocabulary
 from pairflip.selection.prediction import average_gain, outside_words
 from pairflip.text import listed, number, percent, plural, quoted
 
@@ -42,12 +43,11 @@ def average_words(curve: SizeCurve) -> str:
     subset, average = curve.chosen, None if curve.average is None else curve.average.corrected
     if subset is None or average is None:
         return ""
-    errors = [each.rmse[0] if each.squares else 2.0 * each.error for each in (average, subset)]
-    name = "RMSE" if average.squares else "mean deviance"
-    both = f"{name} {number(errors[0], 3)} against {number(errors[1], 3)}"
+    words = vocabulary(curve)
+    errors = words.shown(np.array([average.error, subset.error])).tolist()
+    both = f"{words.minimized} {number(errors[0], 3)} against {number(errors[1], 3)}"
     if average.ranked is not None and subset.ranked is not None:
-        ranking = "AUC" if average.ranking == "auc" else average.ranking
-        both += f" ({ranking} {average.ranked[0]:.2f} against {subset.ranked[0]:.2f})"
+        both += f" ({words.ranking} {average.ranked[0]:.2f} against {subset.ranked[0]:.2f})"
     if not average.squares:
         return f"By the average over half-samples: {both}."
     gain, error = average_gain(curve)

@@ -50,11 +50,12 @@ class Category:
                 table[row, place[label]] = 1.0
         return table
 
-    @property
-    def note(self) -> Change:
-        """What a reader is told."""
+    def note(self, without: int = 0) -> Change:
+        """What a reader is told; `without` is the number of rows that have no category and are kept."""
         columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
         says = f"the categories of {quoted(self.name)} were read as {columns}, which are chosen together"
+        if without:
+            says += f"; {plural(without, 'row')} without one {'has' if without == 1 else 'have'} 0 in all of them"
         return Change("column", KIND, (self.name,), says)
 
 

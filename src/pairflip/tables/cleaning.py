@@ -95,7 +95,7 @@ def without_missing(
 ) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
     """The same table with every value finite; to "keep" leaves NaN in candidates that are not `used` otherwise."""
     if missing not in (None, *MISSING):
-        raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows' or 'drop-columns'.")
+        raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows', 'drop-columns' or 'keep'.")
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")

@@ -196,9 +196,10 @@ def read_table(
                 X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
         indicators = category.indicators(labels_of(raw.frame[j]))
+        without = int(np.isnan(indicators[:, 0]).sum()) if missing == "keep" else 0
         X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told or missing == "keep" else indicators])
         columns = [*columns, *category.names]
-        about_values.append(category.note)
+        about_values.append(category.note(without))
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
