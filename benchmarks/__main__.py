@@ -18,6 +18,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "classes-honesty": "classes.report_honesty",
     "clusters": "clusters",
     "complete": "complete",
+    "designs": "designs",
     "ess": "effective",
     "honesty": "honesty",
     "imputation": "imputation",
