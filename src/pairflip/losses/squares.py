@@ -26,7 +26,7 @@ from pairflip.losses.wide import WideForm
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
 from pairflip.rules import Units, no_rules
-from pairflip.sparse import is_sparse
+from pairflip.sparse import is_sparse, table_bytes
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 HELD_OUT_BYTES = 64 * 2**20
-"""Of a wide table, the left-out rows may take this much in a fold's form; beyond it the fold makes its own pass."""
+"""Of a wide table, the left-out rows may take this much in a fold's form (and no more than the table).
+
+Beyond it the fold makes its own pass.
+"""
 LARGEST = 1e6
 """More shrinkage than this leaves nothing of the coefficients."""
 SEVERAL = "several"
@@ -126,7 +129,8 @@ class SquaredError(Loss):
         """
         whole = problem.form.base if isinstance(problem.form, TrainingForm) else problem.form
         anew = anew or problem.units is not None
-        if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
+        room = min(HELD_OUT_BYTES, table_bytes(problem.X))
+        if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= room or not problem.wide):
             weight = float(np.delete(problem.sample_weight, rows).sum()) if self.scaled else None
             forced = problem.forced, problem.forced_basis
             fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=weight)
