@@ -32,7 +32,7 @@ TRUSTED = 0.05
 
 Then at most one digit or so is lost.
 """
-_CALM = 1e-3  # of G's eigenvalues, and of what is left of targets: no more than three digits are lost
+_CALM = 1e-3  # of G's eigenvalues (at least), and of what is left of targets: no more than three digits are lost
 _TALL = 10  # times as many rows as columns: energies are compared on few rows that carry all inner products
 _BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
@@ -168,19 +168,27 @@ class Form:
     def few_rows(self) -> tuple[Floats, Floats]:
         """Columns (N, r) and targets (r, q) with the same inner products as these, on few rows where there are many.
 
-        From the eigenvectors of G where columns are far from dependent and enough of the targets is left; otherwise by
-        QR, some rows at a time.
+        From the Cholesky factor of G where columns are far from dependent and enough of the targets is left; otherwise
+        by QR, some rows at a time.
         """
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dpocon, dpotrf
+
         q, n = self.B.shape
         if self.n_rows <= 1.2 * (n + q):
             return np.ascontiguousarray(self.columns), np.ascontiguousarray(self.targets)
         if self.dense:
-            values, vectors = np.linalg.eigh(self.matrix - np.diag(self.penalty))
-            if values[0] > _CALM:
-                root, along = vectors * np.sqrt(values), (self.B @ vectors / np.sqrt(values)).T
+            G = self.matrix.copy()
+            G.flat[:: n + 1] -= self.penalty
+            size = float(np.max(np.sum(np.abs(G), axis=0), initial=0.0))
+            root, failed = dpotrf(G.T, lower=1, overwrite_a=1)
+            if not failed and dpocon(root, size, uplo="L")[0] * size > _CALM:
+                along = solve_triangular(root, self.B.T, lower=True)
                 left = self.squares - np.einsum("nq,nq->q", along, along)
                 if np.all(left > _CALM * self.squares):
-                    return np.hstack([root, np.zeros((n, q))]), np.vstack([along, np.diag(np.sqrt(left))])
+                    few = np.zeros((n, n + q))
+                    few[:, :n] = root
+                    return few, np.vstack([along, np.diag(np.sqrt(left))])
         triangle = np.zeros((0, n + q))
         for first in range(0, self.n_rows, 4 * (n + q)):
             rows = slice(first, first + 4 * (n + q))

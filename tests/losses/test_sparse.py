@@ -169,7 +169,9 @@ def test_searches_proofs_and_posteriors(options):
         close(a, b, 10.0)
 
 
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csc_array, sp.lil_array, sp.dok_array])
+@pytest.mark.parametrize(
+    "kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csc_array, sp.lil_array, sp.dok_array]
+)
 def test_all_kinds_of_sparse_tables(kind):
     X, y = table(1)
     close(SubsetProblem(X, y).form.matrix, SubsetProblem(kind(X), y).form.matrix)

@@ -17,6 +17,7 @@ from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.likelihood import Likelihood
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
+from pairflip.projection import column_blocks
 from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
 from pairflip.sparse import dense, is_sparse
@@ -240,13 +241,26 @@ class _Averages(NamedTuple):
 
 def _averages(form: Form) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
-    products = form.matrix - np.diag(form.penalty) if form.dense else form.columns @ form.columns.T
+    n = form.n_columns
+    if form.dense:
+        products = form.matrix.copy()
+        products.flat[:: n + 1] -= form.penalty
+    else:
+        parts = (np.arange(n)[part] for part in column_blocks(form.n_rows, n))
+        products = np.vstack([form.products(form.columns_of(part)) for part in parts])
     norms = np.diag(products)
     unit = np.where(norms > SINGULAR, 1.0 / np.sqrt(np.maximum(norms, SINGULAR)), 0.0)
-    alike = products * unit * unit[:, None]
-    alike[np.abs(alike) < _ALIKE] = 0.0
-    if np.count_nonzero(alike) <= 1.1 * len(alike):
+
+    def correlations(part: slice) -> Floats:
+        """Rows of the matrix of correlations, zero where columns are not alike."""
+        rows = products[part] * unit * unit[part, None]
+        rows[np.abs(rows) < _ALIKE] = 0.0
+        return np.asarray(rows)
+
+    blocks = column_blocks(n, n)
+    if sum(np.count_nonzero(correlations(part)) for part in blocks) <= 1.1 * n:
         return None
+    alike = np.vstack([correlations(part) for part in blocks])
     weights = alike * unit
     norms = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, products, weights, optimize=True), 1e-300))
     weights /= norms[:, None]
