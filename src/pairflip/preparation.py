@@ -62,7 +62,8 @@ class Preparation:
     def transform(self, raw: Any) -> Any:
         """Columns (m, n) called `names` of rows (m, R): a frame that has `raw_names`, or an array in their order.
 
-        They are sparse if the transformer makes sparse ones. A column that these training rows did not lead to (of a category or of gaps that only other rows have) is zero.
+        They are sparse if the transformer makes sparse ones. A column that these training rows did not lead to (of a
+        category or of gaps that only other rows have) is zero.
         """
         if self.transformer is None:
             raise ValueError(

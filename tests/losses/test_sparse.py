@@ -15,6 +15,7 @@ from pairflip import (
     SubsetRegressor,
     SubsetRegressorCV,
     best_subset,
+    compare,
     posterior,
     prove,
     select_size,
@@ -169,12 +170,10 @@ def test_searches_proofs_and_posteriors(options):
         close(a, b, 10.0)
 
 
-@pytest.mark.parametrize(
-    "kind", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csc_array, sp.lil_array, sp.dok_array]
-)
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix", "coo_matrix", "csc_array", "lil_array", "dok_array"])
 def test_all_kinds_of_sparse_tables(kind):
     X, y = table(1)
-    close(SubsetProblem(X, y).form.matrix, SubsetProblem(kind(X), y).form.matrix)
+    close(SubsetProblem(X, y).form.matrix, SubsetProblem(getattr(sp, kind)(X), y).form.matrix)
 
 
 def test_whole_numbers_truth_values_and_frames():
@@ -243,13 +242,18 @@ def largest(monkeypatch):
     most = [0]
     for kind in (sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix):
         for name in ("toarray", "todense"):
-
-            def counted(self, *args, written=getattr(kind, name), **how):
-                most[0] = max(most[0], int(np.prod(self.shape)))
-                return written(self, *args, **how)
-
-            monkeypatch.setattr(kind, name, counted)
+            monkeypatch.setattr(kind, name, counted(getattr(kind, name), most))
     return most
+
+
+def counted(written, most):
+    """A method that writes a table out, and how many numbers that were."""
+
+    def counting(self, *args, **how):
+        most[0] = max(most[0], int(np.prod(self.shape)))
+        return written(self, *args, **how)
+
+    return counting
 
 
 def large(seed=0, shape=(3000, 1200), filled=0.01):
@@ -307,11 +311,25 @@ def test_a_sparse_target_is_taken_as_it_is():
     close(SubsetProblem(X, y).form.B, SubsetProblem(sp.csr_array(X), sp.csr_array(y[:, None])).form.B)
 
 
-def test_annealing_that_needs_all_columns():
+def test_what_needs_all_columns_as_ordinary_numbers():
     X, y = large()
     problem = SubsetProblem(X, y, memory_budget=2**20)
-    message = sentence_of(ValueError, lambda: best_subset(problem, 2, method="anneal", effort="quick"))
-    assert "memory_budget=" in message
+    groups = {"groups": [f"g{j // 2}" for j in range(1200)], "memory_budget": 12 * 2**20}
+    for call in (
+        lambda: best_subset(problem, 2, method="anneal", effort="quick"),
+        lambda: compare(problem, [1], cv=3, methods=["omp"]),
+        lambda: SubsetProblem(X, y, **groups),
+    ):
+        message = sentence_of(ValueError, call)
+        assert "as ordinary numbers" in message
+        assert f"memory_budget={8 * 3000 * 1200}" in message
+
+
+def test_methods_are_compared_on_a_sparse_table():
+    X, y = table(0)
+    ours, theirs = (compare(p, [1, 2], cv=4, methods=["normal", "omp", "ridge"], seed=0) for p in pair(X, y))
+    for a, b in zip(ours.methods, theirs.methods, strict=True):
+        close([row.cv_error for row in a.rows], [row.cv_error for row in b.rows])
 
 
 # Estimators -----------------------------------------------------------------------------------------------------------
