@@ -114,7 +114,7 @@ def check_curves(dense, sparse):
     assert proofs[0] == proofs[1]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", OPTIONS)
 def test_curves(name, seed):
     X, y = table(seed)
@@ -327,7 +327,7 @@ def test_what_needs_all_columns_as_ordinary_numbers():
 
 def test_methods_are_compared_on_a_sparse_table():
     X, y = table(0)
-    ours, theirs = (compare(p, [1, 2], cv=4, methods=["normal", "omp", "ridge"], seed=0) for p in pair(X, y))
+    ours, theirs = (compare(p, [1, 2], cv=4, methods=["normal", "omp", "lassocv"], seed=0) for p in pair(X, y))
     for a, b in zip(ours.methods, theirs.methods, strict=True):
         close([row.cv_error for row in a.rows], [row.cv_error for row in b.rows])
 

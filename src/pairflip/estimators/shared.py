@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import LeaveOneGroupOut
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -132,9 +132,9 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         return used
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse tables are taken as they are."""
+        """Sparse tables are taken as they are, where preprocessing takes them."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.preprocess is None or get_tags(self.preprocess).input_tags.sparse
         return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
