@@ -33,6 +33,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "preprocessing": "preprocessing",
     "prove": "prove",
     "rules": "rules",
+    "sparse": "sparse",
     "stability": "stability",
     "standard-errors": "rules.report_standard_errors",
     "temperature": "temperature",

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks, row_slices
+from pairflip.sparse import by_columns, dense, is_sparse
 from pairflip.text import numbered, plural
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -46,12 +47,14 @@ class NumberedNames(Sequence[str]):
 
 
 def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any], Sequence[str]]:
-    """X as an array (M, N) of any type, and the names of its columns."""
-    if hasattr(X, "toarray"):
-        raise TypeError("X is a sparse matrix; expected a dense table: pass X.toarray().")
+    """X as an array or a sparse one (M, N) of any type, and the names of its columns."""
     if names is None and hasattr(X, "columns"):
         names = [str(c) for c in X.columns]
-    raw = np.asarray(X)
+    if hasattr(X, "sparse") and all(getattr(dtype, "fill_value", None) == 0 for dtype in X.dtypes):
+        X = X.sparse.to_coo()  # a frame of pandas
+    raw: Any = X if is_sparse(X) else np.asarray(X)
+    if raw.ndim == 2 and is_sparse(raw):
+        raw = raw.tocsc()  # other kinds have no rows and columns to take
     if raw.ndim != 2:
         raise ValueError(
             f"X has shape {raw.shape}; expected a table of shape (rows, columns). "
@@ -69,7 +72,7 @@ def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any
 def as_table(
     X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
 ) -> tuple[NDArray[Any], Sequence[str]]:
-    """X as a checked array."""
+    """X as a checked array; a sparse one stays sparse, by columns."""
     raw, labels = as_labelled(X, names)
     n_rows, n_columns = raw.shape
     if n_columns == 0:
@@ -79,6 +82,8 @@ def as_table(
         raise ValueError(f"X has {plural(n_rows, 'row')}; expected at least {least} (n_samples >= {least_rows}).")
     if np.iscomplexobj(raw):
         raise ValueError("Complex data not supported: X holds complex numbers; expected real ones.")
+    if is_sparse(raw):
+        return _as_sparse_table(raw, labels), labels
     refuse_dates(X, labels)
     try:
         wide = as_it_is_from is not None and n_columns >= as_it_is_from
@@ -93,15 +98,28 @@ def as_table(
             f"drop these columns or encode them{besides}."
         ) from None
     lost = [np.count_nonzero(~np.isfinite(table[:, part]), axis=0) for part in column_blocks(n_rows, n_columns)]
-    if any(each.any() for each in lost):
-        missing = np.concatenate(lost)
-        bad = np.flatnonzero(missing).tolist()
+    _refuse_missing(np.concatenate(lost), labels)
+    return table, labels
+
+
+def _as_sparse_table(raw: Any, labels: Sequence[str]) -> Any:
+    """A sparse table as checked float64 by columns."""
+    table = by_columns(raw.astype(np.float64, copy=False))
+    lost = ~np.isfinite(table.data)
+    if lost.any():
+        column = np.repeat(np.arange(table.shape[1]), np.diff(table.indptr))
+        _refuse_missing(np.bincount(column, lost, table.shape[1]), labels)
+    return table
+
+
+def _refuse_missing(missing: NDArray[Any], labels: Sequence[str]) -> None:
+    """Refuse a table in which so many values (N,) of columns are not finite."""
+    if missing.any():
         count = plural(int(missing.sum()), "value")
         raise ValueError(
-            f"X contains NaN or infinity in column {_show(labels, bad)} ({count}); expected finite numbers: drop these "
-            "rows or columns, or impute them."
+            f"X contains NaN or infinity in column {_show(labels, np.flatnonzero(missing).tolist())} ({count}); "
+            "expected finite numbers: drop these rows or columns, or impute them."
         )
-    return table, labels
 
 
 def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
@@ -109,7 +127,7 @@ def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: st
     part = select_columns(X, names, used, needs)
     if used.size == 0:
         return np.zeros((part.shape[0], 0))
-    return np.asarray(as_table(part, [names[j] for j in used], least_rows=1)[0], dtype=np.float64)
+    return np.asarray(dense(as_table(part, [names[j] for j in used], least_rows=1)[0]), dtype=np.float64)
 
 
 def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Any:
@@ -131,7 +149,8 @@ def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs:
             if same is not None:
                 raise ValueError(f"several columns are called {same!r}; expected names that tell columns apart.")
         return X.iloc[:, at] if hasattr(X, "iloc") else X[:, at]
-    part = X if hasattr(X, "shape") else np.asarray(X)
+    part: Any = X if hasattr(X, "shape") else np.asarray(X)
+    part = part.tocsc() if is_sparse(part) and len(part.shape) == 2 else part
     if len(part.shape) == 2 and part.shape[1] != len(names):
         raise ValueError(
             f"X has {plural(part.shape[1], 'column')}, but the model was made from {len(names):,}; expected the "
@@ -142,7 +161,7 @@ def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs:
 
 def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
     """Refuse dates and durations in X, which NumPy would turn into days or nanoseconds; other faults pass."""
-    if hasattr(X, "toarray"):
+    if is_sparse(X):
         return
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame: column by column, or numbers would become objects
         names, bad = [str(c) for c in X.columns] if names is None else names, []
@@ -196,7 +215,7 @@ def _is_numeric(column: NDArray[Any]) -> bool:
 
 def _one_per_row(y: Any, n_rows: int, entry: str, expected: str) -> NDArray[Any]:
     """The target as (M,) of any type but complex numbers and dates; `entry` is what a row has."""
-    raw = np.asarray(y)
+    raw = dense(y)
     if np.iscomplexobj(raw):
         raise ValueError(f"Complex data not supported: y holds complex numbers; expected {expected}.")
     refuse_date_target(raw)
@@ -230,7 +249,7 @@ def n_targets(y: Any) -> int:
 def as_targets(y: Any, n_rows: int) -> Floats:
     """Several targets as a finite (M, q) float64 array."""
     names = names_of_targets(y)
-    raw = np.asarray(y)
+    raw = dense(y)
     if raw.shape[0] != n_rows:
         raise ValueError(f"y has shape {raw.shape} but X has {n_rows} rows; expected one row of targets per row of X.")
     targets = np.empty(raw.shape)
@@ -341,16 +360,17 @@ def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
     return w
 
 
-def data_hash(names: Iterable[str], X: NDArray[Any], y: Floats, weights: Floats) -> str:
+def data_hash(names: Iterable[str], X: Any, y: Floats, weights: Floats) -> str:
     """The identity of a table: SHA-256, in hexadecimal, of column names, numbers, target and weights.
 
     Two files that hold the same numbers have the same one, however they are written; journals, curves and reports carry
-    it.
+    it. A sparse table, of which only values that are not zero are read, has another one than the same dense table.
     """
     digest = hashlib.sha256()
     for name in names:
         digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
-    for array in (np.array(X.shape, "<i8"), *(X[part] for part in row_slices(X)), y, weights):
+    parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (X[part] for part in row_slices(X))
+    for array in (np.array(X.shape, "<i8"), *parts, y, weights):
         kind = "<i8" if array.dtype.kind == "i" else "<f8"
         digest.update(np.ascontiguousarray(array, dtype=kind).data)
     return digest.hexdigest()

@@ -16,14 +16,15 @@ and likewise for B and :math:`Y^T Y`. Nothing has the size of the rows squared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, orthonormal_basis, qr_energy, qr_several
 from pairflip.rules import Rules, no_rules
+from pairflip.sparse import DenseRows, SparseRows
 
 Ints = NDArray[np.int64]
 TRUSTED = 0.05
@@ -31,7 +32,7 @@ TRUSTED = 0.05
 
 Then at most one digit or so is lost.
 """
-_CALM = 1e-3  # of G's eigenvalues, and of what is left of targets: no more than three digits are lost
+_CALM = 1e-3  # of G's eigenvalues (at least), and of what is left of targets: no more than three digits are lost
 _TALL = 10  # times as many rows as columns: energies are compared on few rows that carry all inner products
 _BLOCK_BYTES = 2**18  # of a matrix that is changed part by part, each of which stays in the cache
 
@@ -144,6 +145,10 @@ class Form:
         """All columns on some rows (h, N)."""
         return np.asarray(np.take(self.columns, rows, axis=1).T)
 
+    def rows_of(self, rows: Ints) -> DenseRows | SparseRows:
+        """The same, for products with these rows alone."""
+        return DenseRows(self.on_rows(rows))
+
     def products(self, vectors: Floats) -> Floats:
         """Inner products (p, N) of all columns with `vectors` (p, M)."""
         return np.asarray(vectors @ self.columns.T)
@@ -163,23 +168,31 @@ class Form:
     def few_rows(self) -> tuple[Floats, Floats]:
         """Columns (N, r) and targets (r, q) with the same inner products as these, on few rows where there are many.
 
-        From the eigenvectors of G where columns are far from dependent and enough of the targets is left; otherwise by
-        QR, some rows at a time.
+        From the Cholesky factor of G where columns are far from dependent and enough of the targets is left; otherwise
+        by QR, some rows at a time.
         """
+        from scipy.linalg import solve_triangular
+        from scipy.linalg.lapack import dpocon, dpotrf
+
         q, n = self.B.shape
         if self.n_rows <= 1.2 * (n + q):
             return np.ascontiguousarray(self.columns), np.ascontiguousarray(self.targets)
         if self.dense:
-            values, vectors = np.linalg.eigh(self.matrix - np.diag(self.penalty))
-            if values[0] > _CALM:
-                root, along = vectors * np.sqrt(values), (self.B @ vectors / np.sqrt(values)).T
+            G = self.matrix.copy()
+            G.flat[:: n + 1] -= self.penalty
+            size = float(np.max(np.sum(np.abs(G), axis=0), initial=0.0))
+            root, failed = dpotrf(G.T, lower=1, overwrite_a=1)
+            if not failed and dpocon(root, size, uplo="L")[0] * size > _CALM:
+                along = solve_triangular(root, self.B.T, lower=True)
                 left = self.squares - np.einsum("nq,nq->q", along, along)
                 if np.all(left > _CALM * self.squares):
-                    return np.hstack([root, np.zeros((n, q))]), np.vstack([along, np.diag(np.sqrt(left))])
+                    few = np.zeros((n, n + q))
+                    few[:, :n] = root
+                    return few, np.vstack([along, np.diag(np.sqrt(left))])
         triangle = np.zeros((0, n + q))
         for first in range(0, self.n_rows, 4 * (n + q)):
             rows = slice(first, first + 4 * (n + q))
-            more = np.hstack([self.columns[:, rows].T, self.targets[rows]])
+            more = np.hstack([self.on_rows(np.arange(self.n_rows)[rows]), self.targets[rows]])
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, more]), mode="r"))
         return np.ascontiguousarray(triangle[:, :n].T), np.ascontiguousarray(triangle[:, n:])
 
@@ -236,8 +249,8 @@ class TrainingForm(Form):
         self.base, self.rows, self._forced = base, rows, forced
         self.candidates, self.rules, self.dense = base.candidates, base.rules, base.dense
         self.n_columns, self.n_rows = base.n_columns, base.n_rows - rows.size
-        Z, T, F = base.on_rows(rows), base.targets[rows], basis[rows]
-        single = rows.size == 1
+        T, F, single = base.targets[rows], basis[rows], rows.size == 1
+        of_rows = DenseRows(base.on_rows(rows)) if single else base.rows_of(rows)
         self._single: Floats | None = None  # L / d of a single row stays one row
         self._sweep: Floats = np.zeros((0, rows.size))
         shrink = np.ones(1)
@@ -246,15 +259,17 @@ class TrainingForm(Form):
             seen = shrink > 1e-12  # otherwise a direction of the forced columns that only the rows left out see
             root = vectors * np.where(seen, 1.0 / np.sqrt(np.where(seen, shrink, 1.0)), 0.0)
             if single:
-                Z, T = root.T @ Z, root.T @ T
-                self._single = Z
+                self._single, T = of_rows.products(root.T), root.T @ T
+                of_rows = DenseRows(self._single)
             else:
                 self._sweep = root.T @ F.T
-        U, V = self._sweep @ Z, self._sweep @ T
-        self._moments: Floats | None = None
-        if base.dense and rows.size > base.n_columns:  # gathering so many rows twice would take longer
-            self._moments = Z.T @ Z + U.T @ U
-        rest = base.diagonal - np.einsum("hj,hj->j", Z, Z) - np.einsum("fj,fj->j", U, U)
+        U, V = of_rows.products(self._sweep), self._sweep @ T
+        self._gram: Callable[[], Floats] | None = None  # L'L before it is scaled
+        if of_rows.sparse:
+            self._gram = partial(of_rows.gram, U)
+        elif base.dense and rows.size > base.n_columns:  # gathering so many rows twice would take longer
+            self._gram = of_rows.gram(U).copy
+        rest = base.diagonal - of_rows.squares() - np.einsum("fj,fj->j", U, U)
         yy = np.maximum(base.squares - np.einsum("hq,hq->q", T, T) - np.einsum("fq,fq->q", V, V), 0.0)
         of_targets = yy / np.where(base.squares > 0, base.squares, 1.0)
         of_targets[base.squares == 0] = 1.0
@@ -266,7 +281,7 @@ class TrainingForm(Form):
         self._relative = spread(yy, weight)
         self.target_scale = base.target_scale * self._relative
         self.yy = float(np.sum(yy / self._relative**2))
-        self.B = (base.B - T.T @ Z - V.T @ U) * self.unit / self._relative[:, None]
+        self.B = (base.B - of_rows.products(T.T) - V.T @ U) * self.unit / self._relative[:, None]
 
     @property
     def root(self) -> Form:
@@ -293,11 +308,12 @@ class TrainingForm(Form):
     def matrix(self) -> Floats:
         """G (N, N) by subtraction from the matrix of all rows."""
         n, single = self.n_columns, self.rows.size == 1
-        left = self._left_out() if self._moments is None else np.empty((0, n))
-        if self._moments is None:
-            G: Floats = np.empty((n, n)) if single else left.T @ left
+        summed = self._gram is not None
+        left = np.empty((0, n)) if summed else self._left_out()
+        if self._gram is not None:
+            G: Floats = self._gram()
         else:
-            G = self._moments * (self.unit[:, None] * self.unit)
+            G = np.empty((n, n)) if single else left.T @ left
         step = max(1, _BLOCK_BYTES // (8 * n))
         scaled, dropped = np.empty((step, n)), np.empty((step, n))
         for first in range(0, n, step):  # in blocks, so that no second matrix is needed
@@ -305,6 +321,8 @@ class TrainingForm(Form):
             there, here = G[part], scaled[: part.stop - first]
             # d_i d_j first: then the matrix is symmetric to the last bit
             np.multiply(self.unit[part, None], self.unit, out=here)
+            if summed:
+                there *= here
             here *= self.base.matrix[part]
             without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
             np.subtract(here, without, out=there)
@@ -344,13 +362,32 @@ class TrainingForm(Form):
         """Rows `which` of `columns`, without forming the others."""
         return self._on_the_rest(self.base.columns_of(which), self.unit[which])
 
+    @cached_property
+    def _kept(self) -> Ints:
+        """Which rows remain."""
+        return np.delete(np.arange(self.base.n_rows), self.rows)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Inner products (f, N) of the columns of all rows with the forced columns on the remaining rows."""
+        return self._on_all_rows(self._inside.T) if self.rows.size else np.zeros((0, self.n_columns))
+
+    def _on_all_rows(self, vectors: Floats) -> Floats:
+        """Inner products (p, N) of the columns of all rows with `vectors` (p, M) on the remaining ones."""
+        inside = np.zeros((len(vectors), self.base.n_rows))
+        inside[:, self._kept] = vectors
+        return self.base.products(inside)
+
+    def on_rows(self, rows: Ints) -> Floats:
+        """All columns on some of the remaining rows (h, N)."""
+        if not self.rows.size:
+            return self.base.on_rows(rows) * self.unit
+        return (self.base.on_rows(self._kept[rows]) - self._inside[rows] @ self._shares) * self.unit
+
     def products(self, vectors: Floats) -> Floats:
         """Inner products (p, N) of all columns with `vectors` (p, M), from the columns of all rows."""
         if self.rows.size:
-            inside = np.zeros((len(vectors), self.base.n_rows))
-            kept = np.delete(np.arange(self.base.n_rows), self.rows)
-            inside[:, kept] = vectors - (vectors @ self._inside) @ self._inside.T
-            vectors = inside
+            return self._on_all_rows(vectors - (vectors @ self._inside) @ self._inside.T) * self.unit
         return self.base.products(vectors) * self.unit
 
     @cached_property

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.inputs import as_labelled, refuse_dates, select_columns
-from pairflip.least_squares import Floats
+from pairflip.inputs import as_labelled, data_hash, refuse_dates, select_columns
+from pairflip.sparse import by_columns, dense, in_places, is_sparse
 from pairflip.text import one_line, shorten
 
 
@@ -59,10 +59,11 @@ class Preparation:
         text = f"{type(self.transformer).__name__}({', '.join(f'{name}={value!r}' for name, value in given)})"
         return re.sub(r" at 0x[0-9a-fA-F]+", "", one_line(text))
 
-    def transform(self, raw: Any) -> Floats:
+    def transform(self, raw: Any) -> Any:
         """Columns (m, n) called `names` of rows (m, R): a frame that has `raw_names`, or an array in their order.
 
-        A column that these training rows did not lead to (of a category or of gaps that only other rows have) is zero.
+        They are sparse if the transformer makes sparse ones. A column that these training rows did not lead to (of a
+        category or of gaps that only other rows have) is zero.
         """
         if self.transformer is None:
             raise ValueError(
@@ -71,13 +72,13 @@ class Preparation:
             )
         rows = select_columns(raw, self.raw_names, np.arange(len(self.raw_names)), "were preprocessed")
         if not self.frames:
-            rows = np.asarray(rows)
+            rows = rows if is_sparse(rows) else np.asarray(rows)
         elif not hasattr(rows, "columns"):
             import pandas as pd
 
-            rows = pd.DataFrame(np.asarray(rows), columns=list(self.raw_names)).infer_objects()
+            rows = pd.DataFrame(dense(rows), columns=list(self.raw_names)).infer_objects()
         values = _asked(self.transformer.transform, rows, self.transformer)
-        values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+        values = values.tocsc() if is_sparse(values) else np.asarray(values)
         if self.made == self.names:
             return values
         if len(set(self.made)) < len(self.made) or len(set(self.names)) < len(self.names):
@@ -87,8 +88,11 @@ class Preparation:
             )
         place = {name: j for j, name in enumerate(self.names)}
         known = [j for j, name in enumerate(self.made) if name in place]
+        at = [place[self.made[j]] for j in known]
+        if is_sparse(values):
+            return in_places(values[:, known], at, len(self.names))
         result = np.zeros((len(values), len(self.names)))
-        result[:, [place[self.made[j]] for j in known]] = values[:, known]
+        result[:, at] = values[:, known]
         return result
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,6 +131,8 @@ def take_rows(table: Any, rows: NDArray[np.int64] | slice) -> Any:
 
 def table_digest(raw: Any) -> str:
     """SHA-256 of all values of a table, in hexadecimal; text counts as it is written."""
+    if is_sparse(raw):
+        return data_hash((), by_columns(raw), np.zeros(0), np.zeros(0))
     values = np.asarray(raw)
     try:
         content = np.ascontiguousarray(values, dtype="<f8").tobytes()

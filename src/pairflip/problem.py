@@ -20,6 +20,7 @@ from pairflip.losses.squares import check_shrinkage
 from pairflip.moments import Form
 from pairflip.preparation import Preparation, read_raw, table_digest, take_rows
 from pairflip.rules import Units, largest_size, read_limits
+from pairflip.sparse import dense, is_sparse, table_bytes
 from pairflip.streams import IN_MEMORY, is_dask, sum_blocks, sum_partitions
 from pairflip.text import numbered
 
@@ -45,8 +46,8 @@ class SubsetProblem:
 
     Parameters
     ----------
-    X : (M, N) array or data frame
-        Table of candidates.
+    X : (M, N) array, data frame, or sparse matrix or array of SciPy
+        Table of candidates. A sparse one stays sparse; so does a data frame of pandas with sparse columns only.
     y : (M,) or (M, q)
         Target: numbers; labels of classes, of any kind; counts; or survival times, two columns (or a structured array)
         of the time and of the event, 1 or 0. Several targets, as columns, are predicted from one set of columns
@@ -94,7 +95,8 @@ class SubsetProblem:
     Attributes
     ----------
     X, y, sample_weight : (M, N), (M,), (M,)
-        The table, float64 unless it is wide; the target, (M, q) where there are several; the weights.
+        The table, float64 unless it is wide, by columns (`scipy.sparse.csc_array`) if it is sparse; the target, (M, q)
+        where there are several; the weights.
     raw, raw_names
         The table and its names before `preprocess`; X and its names where there is none.
     preprocess : transformer or None
@@ -108,7 +110,7 @@ class SubsetProblem:
     n_rows, n_columns, rows_present : int
         M and N, the shape of X, and the number of rows with a weight above zero.
     wide : bool
-        Whether X was kept as it is.
+        Whether X was kept as it is: because it has many columns, or because it is sparse.
     form : Form
         The quadratic form of all rows, which engines walk on.
     candidates, scale : (n,)
@@ -364,7 +366,11 @@ class SubsetProblem:
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
         table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
         self.X, (self.n_rows, self.n_columns) = table, table.shape
-        self.wide = self.loss.quadratic and self.n_columns >= from_here
+        self.wide = is_sparse(table) or (self.loss.quadratic and self.n_columns >= from_here)
+
+    def values(self, columns: NDArray[np.int64], rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """Some columns of X on some rows (all by default), as an ordinary array (m, n)."""
+        return dense(self.X[:, columns] if rows is None else self.X[np.ix_(rows, columns)])
 
     def _preprocess(self, transformer: Any, raw: Any, names: Sequence[str], weights: Floats) -> None:
         """Take in the table that a transformer, fitted on the rows that count, makes of another one."""
@@ -440,10 +446,11 @@ class SubsetProblem:
             table = fitted.transform(self.raw)
             usable = np.zeros(self.n_columns, dtype=bool)
             usable[self.candidates] = usable[self.always] = True
-            part._set_table(np.where(usable, table, 0.0), self.column_names)
+            cleared = table.multiply(usable[None]) if is_sparse(table) else np.where(usable, table, 0.0)
+            part._set_table(cleared, self.column_names)
             part.preparation, part._given, part._in_folds, part.shrinkage = None, None, {}, 0.0
             part = part._prepared()
-            if len(self._in_folds) >= max(1, self.memory_budget // (2 * part.X.nbytes)):
+            if len(self._in_folds) >= max(1, self.memory_budget // (2 * table_bytes(part.X))):
                 self._in_folds.pop(list(self._in_folds)[-1], None)  # folds are asked for in turn: the first ones stay
             self._in_folds[index.tobytes()] = part
         return part.with_shrinkage(self.shrinkage)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.sparse import is_sparse
 
 BYTES = 4 * 2**20
 """Of a block in float64: small enough for the caches, large enough that Python's share does not count."""
@@ -35,9 +36,12 @@ def row_slices(X: NDArray[Any]) -> list[slice]:
     return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
 
 
-def largest_values(X: NDArray[Any]) -> Floats:
+def largest_values(X: Any) -> Floats:
     """The largest absolute value (N,) of each column."""
     largest = np.zeros(X.shape[1])
+    if is_sparse(X):
+        np.maximum.at(largest, np.repeat(np.arange(largest.size), np.diff(X.indptr)), np.abs(X.data))
+        return largest
     if X.flags.c_contiguous:
         for part in row_slices(X):
             np.maximum(largest, X[part].max(axis=0, initial=0.0), out=largest)

@@ -21,6 +21,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.selection import Selection
 from pairflip.selection.tasks import plan_work
+from pairflip.sparse import is_sparse
 
 _OURS = ("normal", "thorough", "quick")  # which of ours others are compared with: the first that has a result
 
@@ -106,6 +107,12 @@ def refuse(problem: SubsetProblem) -> None:
     if problem.target_names or not problem.loss.squared:
         what = f"{len(problem.target_names)} targets" if problem.target_names else f"loss={problem.loss.name!r}"
         raise ValueError(f"the problem has {what}; expected one target and squared error to compare methods on.")
+    needed = 8 * problem.n_rows * problem.n_columns
+    if is_sparse(problem.X) and needed > problem.memory_budget:
+        raise ValueError(
+            f"the sparse table takes {needed:,} bytes as ordinary numbers, which other methods need, more than the "
+            f"memory budget of {problem.memory_budget:,} bytes; expected fewer columns, or memory_budget={needed}."
+        )
     if problem.limits.asked or problem.units is not None:
         raise ValueError(
             "the problem has groups, bands, hierarchy or signs, which other methods do not know; expected one without "

@@ -19,6 +19,7 @@ from pairflip.losses.held_out import mean_and_error
 from pairflip.problem import SubsetProblem
 from pairflip.selection import Selection, SizeCurve
 from pairflip.selection.folds import Folds
+from pairflip.sparse import dense
 from pairflip.text import numbered, one_line, shorten
 
 Support = NDArray[np.int64]
@@ -141,7 +142,7 @@ def fit_models(peer: Peer, ground: CommonGround) -> tuple[Floats, MethodSize]:
             energy = 0.5 * float(training.weight @ (training.y - _predicted(model, training.X)) ** 2)
             if fold < len(folds):
                 rows = folds.rows[fold]
-                new = np.asarray(training.problem.X[rows], dtype=np.float64)
+                new = np.asarray(dense(training.problem.X[rows]), dtype=np.float64)
                 residuals[folds.places[fold]] = problem.y[rows] - _predicted(model, new)
                 training_errors.append(energy / training.rows.size)
     used = () if model.columns is None else tuple(model.columns.tolist())

@@ -14,6 +14,7 @@ from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.projection import Projected, project
 from pairflip.selection.folds import Blocks, parse_cv
+from pairflip.sparse import dense
 
 INNER_FOLDS = 10
 """Of methods that choose something (a penalty, a number of components) by a cross validation of their own."""
@@ -59,7 +60,7 @@ class Training:
     @cached_property
     def X(self) -> Floats:
         """These rows of the table as they are (m, N)."""
-        return np.asarray(self.problem.X[self.rows], dtype=np.float64)
+        return np.asarray(dense(self.problem.X[self.rows]), dtype=np.float64)
 
     @property
     def y(self) -> Floats:

@@ -97,7 +97,7 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
         y : (n_samples,)
             Target.
         sample_weight : (n_samples,), optional

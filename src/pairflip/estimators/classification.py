@@ -34,7 +34,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         check_classification_targets(y)
         if self.class_weight is not None:
             each = compute_sample_weight(self.class_weight, y)
-            sample_weight = each if sample_weight is None else as_weights(sample_weight, len(X)) * each
+            sample_weight = each if sample_weight is None else as_weights(sample_weight, X.shape[0]) * each
         problem = self._as_problem(
             X,
             y,
@@ -61,9 +61,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         Of two classes (n_samples,), the logarithm of the odds of ``classes_[1]``; of more (n_samples, n_classes), the
         logarithms of the probabilities up to a constant of each row.
         """
-        X = self._new_rows(X)
-        self._warn_outside(X, stacklevel=3)
-        predictors = X[:, self.support_] @ self.coef_[:, self.support_].T + self.intercept_
+        predictors = self._used_columns(X) @ self.coef_[:, self.support_].T + self.intercept_
         return np.asarray(predictors[:, 0] if len(self.coef_) == 1 else predictors)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -162,7 +160,7 @@ class SubsetClassifier(_SubsetClassifier):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
         y : (n_samples,)
             Labels of two or more classes.
         sample_weight : (n_samples,), optional
@@ -294,7 +292,7 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
         y : (n_samples,)
             Labels of two or more classes.
         sample_weight : (n_samples,), optional

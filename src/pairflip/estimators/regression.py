@@ -59,9 +59,7 @@ class LinearSubset(RegressorMixin, SubsetModel):
 
     def predict(self, X: Any) -> Floats:
         r"""Predict the target of new rows, :math:`\hat y = X x + z`, for X of shape (n_samples, n_features)."""
-        X = self._new_rows(X)
-        self._warn_outside(X, stacklevel=3)
-        return np.asarray(X[:, self.support_] @ self.coef_.T[self.support_] + self.intercept_)
+        return np.asarray(self._used_columns(X) @ self.coef_.T[self.support_] + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         """Several targets may be given as the columns of y."""
@@ -187,7 +185,7 @@ class SubsetRegressor(LinearSubset):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
         y : (n_samples,) or (n_samples, n_targets)
             Target; several targets are predicted from one set of columns, each scaled to unit variance.
         sample_weight : (n_samples,), optional
@@ -377,7 +375,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
         y : (n_samples,) or (n_samples, n_targets)
             Target; several targets are predicted from one set of columns, each scaled to unit variance.
         sample_weight : (n_samples,), optional

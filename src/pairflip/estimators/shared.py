@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import LeaveOneGroupOut
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,6 +28,7 @@ from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV
 from pairflip.selection.prediction import training_range, warn_outside
 from pairflip.selection.verdict import baseline, recommended_size
+from pairflip.sparse import dense
 
 
 class SubsetModel(SelectorMixin, BaseEstimator):
@@ -51,7 +52,9 @@ class SubsetModel(SelectorMixin, BaseEstimator):
             y = validate_data(self, y=y, **how)
             return self._raw_rows(X, ensure_min_samples=least_rows), y
         try:
-            checked: tuple[Any, Any] = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=least_rows, **how)
+            checked: tuple[Any, Any] = validate_data(
+                self, X, y, dtype=np.float64, accept_sparse=True, ensure_min_samples=least_rows, **how
+            )
         except ValueError as error:
             if "could not convert" in str(error):
                 as_table(X)  # says which column holds text
@@ -76,13 +79,14 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     def _raw_rows(self, X: Any, **how: Any) -> Any:
         """Rows before they are preprocessed: a frame as it is, otherwise an array, of any values."""
         frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-        return validate_data(self, X, skip_check_array=frame, dtype=None, ensure_all_finite=False, **how)
+        options: dict[str, Any] = {"skip_check_array": frame, "dtype": None, "ensure_all_finite": False}
+        return validate_data(self, X, accept_sparse=True, **options, **how)
 
     def _new_rows(self, X: Any, raw: bool = False) -> Any:
         """New rows, checked, as columns of the model (m, n); if `raw`, before they are preprocessed."""
         check_is_fitted(self)
         if self._preparation is None:
-            return validate_data(self, X, dtype=np.float64, reset=False)
+            return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         X = self._raw_rows(X, reset=False)
         return X if raw else as_table(self._preparation.transform(X), self._preparation.names, least_rows=1)[0]
 
@@ -117,10 +121,21 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         self._training_range = training_range(problem, self.support_)
         return coef, best.intercept
 
-    def _warn_outside(self, X: Floats, stacklevel: int) -> None:
-        """Warn of rows outside the range of the training rows, as `SizeCurve.predict` does."""
+    def _used_columns(self, X: Any) -> Floats:
+        """The columns `support_` of new rows; warns of rows outside the range of the training rows.
+
+        As `SizeCurve.predict` does, for the caller of the caller.
+        """
+        used = dense(self._new_rows(X)[:, self.support_])
         known = getattr(self, "_training_range", None)  # an estimator that an older version pickled has none
-        warn_outside(None if known is None else known.outside(X[:, self.support_]), stacklevel + 1)
+        warn_outside(None if known is None else known.outside(used), stacklevel=4)
+        return used
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse tables are taken as they are, where preprocessing takes them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.preprocess is None or get_tags(self.preprocess).input_tags.sparse
+        return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)

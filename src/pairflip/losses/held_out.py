@@ -144,7 +144,7 @@ class HeldOutErrors(HeldOutJudge):
             z += self._share(problem.targets, problem.target_means)
             shared = np.empty((len(z[0]), used.size))
             for part in column_blocks(problem.n_rows, used.size):
-                shared[:, part] = self._share(problem.X[:, used[part]], problem.means[used[part]])
+                shared[:, part] = self._share(problem.values(used[part]), problem.means[used[part]])
             z -= np.einsum("ank,nkq->naq", shared[:, at.reshape(supports.shape)], coefs)
         first = int(problem.center == "fold")
         always_coefs = z[:, first:] / problem.powers[:, None]
@@ -265,7 +265,7 @@ class HeldOutErrors(HeldOutJudge):
         coef[inside.candidates[at] - a] = own * scale
         always_coef, intercept, constant = constants(problem, kept, support, coef, inside)
         left = self._folds.left_out[fold]
-        away = problem.X[np.ix_(left, which)] - inside.means
+        away = problem.values(which, left) - inside.means
         residual = (
             problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
         )
@@ -298,8 +298,8 @@ class FoldByFold(HeldOutJudge):
         """Linear predictors of the held-out rows of a fold, without offsets."""
         problem, rows = self._problem, self._folds.rows[fold]
         fit, _ = self._fit(fold, columns)
-        eta = fit.intercept + problem.X[np.ix_(rows, problem.always)] @ fit.always_coef
-        return np.asarray(eta + problem.X[np.ix_(rows, columns)] @ fit.coef)
+        eta = fit.intercept + problem.values(problem.always, rows) @ fit.always_coef
+        return np.asarray(eta + problem.values(columns, rows) @ fit.coef)
 
     def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""

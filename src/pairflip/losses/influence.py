@@ -132,7 +132,7 @@ def of_units(problem: SubsetProblem, fit: Fit) -> Influence:
     at = problem.slots(fit.support)
     present, root = problem.sample_weight > 0, np.sqrt(problem.sample_weight)
     constant = problem.center is not None
-    forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.X[:, problem.always]]) * root[:, None]
+    forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.values(problem.always)]) * root[:, None]
     norms = np.linalg.norm(forced, axis=0)
     norms[norms == 0] = 1.0
     inverse = np.linalg.pinv(forced / norms) / norms[:, None]
@@ -140,7 +140,7 @@ def of_units(problem: SubsetProblem, fit: Fit) -> Influence:
     columns, target = design[: problem.n_rows], form.target[: problem.n_rows]
     A = np.linalg.inv(design.T @ design)
     by_chosen = form.to_table(at, problem.scale)[1] @ A @ columns.T
-    by_forced = inverse - inverse @ (root[:, None] * problem.X[:, fit.support]) @ by_chosen
+    by_forced = inverse - inverse @ (root[:, None] * problem.values(fit.support)) @ by_chosen
     by_row = np.vstack([by_forced if constant else np.vstack([np.full((1, len(root)), np.nan), by_forced]), by_chosen])
     hat = np.hstack([orthonormal_basis(forced), columns @ _root(A)])
     residual = target - columns @ (A @ (columns.T @ target))
@@ -160,7 +160,7 @@ def scaled_columns(problem: SubsetProblem, columns: NDArray[np.int64]) -> tuple[
     these units, and the weights (m,) of the rows.
     """
     present = problem.sample_weight > 0
-    Z, w = problem.X[np.ix_(present, columns)].astype(np.float64), problem.sample_weight[present]
+    Z, w = problem.values(columns, np.flatnonzero(present)).astype(np.float64), problem.sample_weight[present]
     unit = np.max(np.abs(Z), axis=0, initial=0.0)
     unit[unit == 0] = 1.0
     Z = Z / unit

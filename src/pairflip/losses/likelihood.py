@@ -163,9 +163,9 @@ class Likelihood(Loss):
         """
         kept = kept[problem.sample_weight[kept] > 0]
         every = kept.size == problem.n_rows
-        X, always = problem.X if every else problem.X[kept], problem.always
+        X, always = problem.X if every or columns is not None else problem.X[kept], problem.always
         if columns is not None:
-            X = problem.X[:, columns] if every else problem.X[np.ix_(kept, columns)]
+            X = problem.values(columns, None if every else kept)
             always = np.arange(problem.always.size)
         return LikelihoodForm(self, problem, X, kept, always, columns is None)
 

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats, orthonormal_basis
 from pairflip.losses.base import Fit, Fits, Quadratic
 from pairflip.losses.influence import Influence
+from pairflip.losses.sparse import SparseForm, centred
 from pairflip.moments import Form, TrainingForm
-from pairflip.projection import CONSTANT, powers_of_two, project
+from pairflip.projection import CONSTANT, column_blocks, powers_of_two, project
 from pairflip.rules import Rules, Units, no_rules
+from pairflip.sparse import DenseRows, SparseRows, is_sparse
 from pairflip.supports import ABSENT, filled_up
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ class LikelihoodForm(Form):
     step from the model without chosen columns.
     """
 
-    standard: Floats  # (n, m): columns that can be chosen, each a contiguous row; those of a unit together
+    standard: DenseRows | SparseRows  # (m, n): columns that can be chosen; those of a unit together
     members: Ints  # (n,): which columns of the user's table these are
     forced: Floats  # (f, m): orthogonal combinations of what is always in the model, of mean square 1
     rows: Any  # what the loss knows of these rows
@@ -118,28 +120,21 @@ class LikelihoodForm(Form):
     bound = False
 
     def __init__(
-        self, loss: Likelihood, problem: SubsetProblem, X: Floats, kept: Ints, always: Ints, limited: bool
+        self, loss: Likelihood, problem: SubsetProblem, X: Any, kept: Ints, always: Ints, limited: bool
     ) -> None:
         y, w, intercept = problem.y[kept], problem.sample_weight[kept], problem.center == "fold"
+        self.intercept = intercept
         total = float(w.sum())
-        self._powers = powers_of_two(X)
-        columns = np.array(X.T, dtype=np.float64, order="C")
-        columns /= self._powers[:, None]
-        raw = np.einsum("jm,jm,m->j", columns, columns, w)
-        self._means: Floats = columns @ w / total if intercept else np.zeros(len(columns))
-        columns -= self._means[:, None]
-        spread = np.sqrt(np.einsum("jm,jm,m->j", columns, columns, w) / total)
-        keep = spread > CONSTANT * np.sqrt(raw / total)
-        self._spread = np.where(keep, spread, 1.0)
-        columns /= self._spread[:, None]
-        self._forced_columns = np.vstack([np.ones((int(intercept), w.size)), columns[always]])
+        columns, keep = self._sparse_columns(X, w) if is_sparse(X) else self._dense_columns(X, w)
+        self._forced_columns = np.vstack([np.ones((int(intercept), w.size)), columns.columns(always)])
         self.forced: Floats = np.ascontiguousarray(orthonormal_basis(self._forced_columns.T).T) * np.sqrt(w.size)
         if always.size:  # what forced columns explain is not a candidate
             root = np.sqrt(w)
             basis = orthonormal_basis((self._forced_columns * root).T)
-            left = columns * root
-            left -= (left @ basis) @ basis.T
-            keep &= np.sqrt(np.einsum("jm,jm->j", left, left) / total) > 1e3 * CONSTANT
+            for part in column_blocks(w.size, keep.size):
+                left = columns.columns(np.arange(keep.size)[part]) * root
+                left -= (left @ basis) @ basis.T
+                keep[part] &= np.sqrt(np.einsum("jm,jm->j", left, left) / total) > 1e3 * CONSTANT
         keep[always] = False
         self.members = self.candidates = np.flatnonzero(keep)
         limits, self.units, first = problem.limits, problem.units if limited else None, None
@@ -150,9 +145,9 @@ class LikelihoodForm(Form):
             self.members = self.members[np.argsort(first[self.members], kind="stable")]
             self.candidates, begin = np.unique(first[self.members], return_index=True)
             self.start = np.append(begin, self.members.size)
-        self.standard: Floats = columns if keep.all() and not self.grouped else columns[self.members]
-        self.loss, self.always, self.intercept = loss, always, intercept
-        self.dense = 8 * problem.n_columns**2 <= problem.memory_budget
+        self.standard = columns if keep.all() and not self.grouped else columns.with_columns(self.members)
+        self.loss, self.always = loss, always
+        self._budget, self.dense = problem.memory_budget, 8 * problem.n_columns**2 <= problem.memory_budget
         self.penalty_weight = (problem.ridge + problem.shrinkage) * total
         self.rules: Rules = no_rules(self.candidates.size)
         if limited and limits.ruled:
@@ -171,6 +166,31 @@ class LikelihoodForm(Form):
         self._at_empty: Quadratic | None = None
         self.yy = 2.0 * float(energies[0])
 
+    def _dense_columns(self, X: Floats, w: Floats) -> tuple[DenseRows, NDArray[np.bool_]]:
+        """Standardized columns, and which of them vary (N,)."""
+        total = float(w.sum())
+        self._powers = powers_of_two(X)
+        columns = np.array(X.T, dtype=np.float64, order="C")
+        columns /= self._powers[:, None]
+        raw = np.einsum("jm,jm,m->j", columns, columns, w)
+        self._means: Floats = columns @ w / total if self.intercept else np.zeros(len(columns))
+        columns -= self._means[:, None]
+        spread = np.sqrt(np.einsum("jm,jm,m->j", columns, columns, w) / total)
+        keep = spread > CONSTANT * np.sqrt(raw / total)
+        self._spread: Floats = np.where(keep, spread, 1.0)
+        columns /= self._spread[:, None]
+        return DenseRows(columns.T), keep
+
+    def _sparse_columns(self, X: Any, w: Floats) -> tuple[SparseRows, NDArray[np.bool_]]:
+        """The same of a sparse table, whose means are a low-rank term."""
+        found = centred(X, w, None if self.intercept else np.zeros(X.shape[1]), np.zeros((w.size, 0)))
+        self._powers, self._means, total = found.powers, found.means, float(w.sum())
+        keep = found.spread > CONSTANT**2 * found.raw
+        self._spread = np.where(keep, np.sqrt(found.spread / total), 1.0)
+        table, rest = found.table, np.where(keep, found.rest / self._spread, 0.0)
+        table.data /= np.repeat(self._spread, np.diff(table.indptr))
+        return SparseRows(table, np.ones((w.size, 1)), rest[None]), keep
+
     def fit_many(
         self, supports: Ints, start: Fits | None = None, close: float = SEARCHING, bound: float = np.inf
     ) -> Fits:
@@ -183,7 +203,7 @@ class LikelihoodForm(Form):
             return self._empty
         # Supports with fewer columns than others are filled up by columns of zeros, whose coefficients stay zero.
         places = filled_up([self.places(support) for support in supports]) if self.grouped else supports
-        (count, p), begin = places.shape, np.zeros((len(self.standard) + 1, self.q))
+        (count, p), begin = places.shape, np.zeros((self.members.size + 1, self.q))
         known = self.places(first.supports[0])
         begin[known] = first.theta[0, first.theta.shape[1] - known.size :]
         theta = np.concatenate([np.broadcast_to(first.theta[:, :f], (count, f, self.q)), begin[places]], axis=1)
@@ -191,7 +211,7 @@ class LikelihoodForm(Form):
         step = max(1, _BATCH_BYTES // (8 * max(1, f + p, self.q**2) * self.w.size))
         for some in (slice(at, at + step) for at in range(0, count, step)):
             D = np.empty((len(places[some]), f + p, self.w.size))
-            D[:, :f], D[:, f:] = self.forced, self.standard[places[some]]
+            D[:, :f], D[:, f:] = self.forced, self.standard.columns(places[some])
             D[:, f:][places[some] == ABSENT] = 0.0
             energies[some], theta[some] = newton(
                 self.loss, self.rows, D, self._offset, penalty, theta[some], close, bound
@@ -201,7 +221,7 @@ class LikelihoodForm(Form):
     def _eta(self, fit: Fits) -> tuple[Floats, Floats, Floats]:
         """Columns (p, m) of one fit, their coefficients (p, q), and its linear predictors (m, q)."""
         places, f = self.places(fit.supports[0]), len(self.forced)
-        D = np.vstack([self.forced, self.standard[places]])
+        D = np.vstack([self.forced, self.standard.columns(places)])
         theta = np.concatenate([fit.theta[0, :f], fit.theta[0, fit.theta.shape[1] - places.size :]])
         return D, theta, self._offset + D.T @ theta
 
@@ -209,12 +229,10 @@ class LikelihoodForm(Form):
     def widths(self) -> Ints:
         """How many columns of each unit (U,) are independent of each other and of what is always in the model."""
         root, forced = np.sqrt(self.w), len(self.forced)
-        each = [np.vstack([self.forced, self.standard[a:b]]) * root for a, b in pairwise(self.start)]
+        each = [
+            np.vstack([self.forced, self.standard.columns(np.arange(a, b))]) * root for a, b in pairwise(self.start)
+        ]
         return np.array([np.linalg.matrix_rank(rows) - forced for rows in each], dtype=np.int64)
-
-    @cached_property
-    def _squares(self) -> Floats:
-        return self.standard**2
 
     def quadratic_at(self, fit: Fits) -> Quadratic:
         """The Newton step at a fit, with one weight for each row; that without columns is remembered."""
@@ -230,21 +248,23 @@ class LikelihoodForm(Form):
         D_v = D * weight
         H = D_v @ D.T
         H[np.diag_indices(len(D))] += np.repeat([1e-13 * unit, ridge], [f, len(D) - f])
-        products = np.vstack([D_v, score.T]) @ X.T
+        products = X.products(np.vstack([D_v, score.T]))
         G, R = products[: len(D)], products[len(D) :]
         P = np.linalg.inv(H)
         W = P @ G
-        s = np.zeros((int(np.diff(self.start).max()) if self.grouped else 1, len(X)))
-        s[0] = (self._squares @ weight + ridge - np.einsum("an,an->n", G, W)) / unit
+        s = np.zeros((int(np.diff(self.start).max()) if self.grouped else 1, self.members.size))
+        s[0] = (X.weighted_squares(weight) + ridge - np.einsum("an,an->n", G, W)) / unit
         of = np.repeat(np.arange(self.n_columns), np.diff(self.start)) if self.grouped else np.zeros(0)
         for b in range(1, len(s)):  # of columns of one unit
             at = b + np.flatnonzero(of[b:] == of[:-b])
-            s[b, at] = np.einsum("nm,m,nm->n", X[at], weight, X[at - b]) - np.einsum("an,an->n", G[:, at], W[:, at - b])
+            for part in (at[block] for block in column_blocks(weight.size, at.size)):
+                s[b, part] = np.einsum("nm,m,nm->n", X.columns(part), weight, X.columns(part - b))
+            s[b, at] -= np.einsum("an,an->n", G[:, at], W[:, at - b])
             s[b, at] /= unit
         swept = np.linalg.solve(np.linalg.cholesky(H[:f, :f]), G[:f]) if f else G[:0]
 
         def row(j: int) -> Floats:
-            of_j: Floats = X @ (weight * X[j])
+            of_j: Floats = X.products(weight * X.columns(np.array([j])))[0]
             of_j -= swept[:, j] @ swept
             of_j[j] += ridge
             return of_j / unit
@@ -328,7 +348,7 @@ class LikelihoodForm(Form):
 
     def kick_nanoseconds(self, k: int) -> float:
         """Cost model: what one kick and the descent after it take on one core, some rankings and refits."""
-        n = len(self.standard)
+        n = self.members.size
         p = k * n / self.n_columns
         return 5e5 + self.n_rows * self.q * (0.4 * n * (p + 4.0) + 120.0 * p * p * self.q)
 
@@ -340,17 +360,23 @@ class LikelihoodForm(Form):
         """
         score, weight = self.loss.exchangeable(self.rows, self._eta(self._empty)[2])
         weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean())  # rows may have no curvature at all
-        step = project(
+        rules = no_rules(self.members.size) if self.grouped else self.rules
+        step: Any = (SparseForm if is_sparse(self._X) else project)(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,
             means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(self.q)),
         )  # fmt: skip
-        columns, every = step.columns, np.sort(self.members)
-        if not np.array_equal(step.candidates, every):  # what weights leave nothing of is a column of zeros
-            _, at, there = np.intersect1d(step.candidates, every, return_indices=True)
-            columns = np.zeros((every.size, columns.shape[1]))
-            columns[there] = step.columns[at]
-        none, rules = np.zeros(0, np.int64), None if self.grouped else self.rules
-        plain = Form(columns, step.targets, np.zeros(every.size), every, dense=self.dense, rules=rules)
+        # What weights leave nothing of is a column of zeros.
+        every, none = np.sort(self.members), np.zeros(0, np.int64)
+        if isinstance(step, SparseForm):
+            plain: Form = step.on_columns(every)
+            step.finish(np.ones(self.q), rules, self.dense, self._budget)
+        else:
+            columns = step.columns
+            if not np.array_equal(step.candidates, every):
+                _, at, there = np.intersect1d(step.candidates, every, return_indices=True)
+                columns = np.zeros((every.size, columns.shape[1]))
+                columns[there] = step.columns[at]
+            plain = Form(columns, step.targets, np.zeros(every.size), every, dense=self.dense, rules=rules)
         relative = self.penalty_weight / float(weight.sum())
         return TrainingForm(plain, step.forced, step.basis, none, ridge=relative) if relative > _SMALL else plain
 

@@ -88,6 +88,10 @@ class SignedForm(Form):
         """Some columns (n, M)."""
         return self.form.columns_of(which)
 
+    def products(self, vectors: Floats) -> Floats:
+        """Inner products (p, N) of all columns with `vectors` (p, M)."""
+        return self.form.products(vectors)
+
     def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
         """Rows of G into as many arrays (N,)."""
         self.form.write_rows(which, out)

@@ -21,10 +21,12 @@ from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.bases import UnitForm
 from pairflip.losses.influence import Influence, of_columns, of_units
+from pairflip.losses.sparse import SparseForm
 from pairflip.losses.wide import WideForm
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import Projected, check_range, project
 from pairflip.rules import Units, no_rules
+from pairflip.sparse import is_sparse, table_bytes
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -32,7 +34,10 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 HELD_OUT_BYTES = 64 * 2**20
-"""Of a wide table, the left-out rows may take this much in a fold's form; beyond it the fold makes its own pass."""
+"""Of a wide table, the left-out rows may take this much in a fold's form (and no more than the table).
+
+Beyond it the fold makes its own pass.
+"""
 LARGEST = 1e6
 """More shrinkage than this leaves nothing of the coefficients."""
 SEVERAL = "several"
@@ -79,7 +84,7 @@ class SquaredError(Loss):
             shrunken = self._shrunken(problem, problem.form.working)
             return shrunken if problem.units is None else self._in_units(problem, shrunken)
         n = problem.n_columns
-        if problem.limits.whole_groups and (problem.wide or 8 * n**2 > problem.memory_budget):
+        if problem.limits.whole_groups and 8 * n**2 > problem.memory_budget:
             raise ValueError(
                 f"the matrix of {n:,} columns takes more than the memory budget of {problem.memory_budget:,} bytes, "
                 "and groups of columns cannot be searched without it; expected fewer columns, or "
@@ -124,7 +129,8 @@ class SquaredError(Loss):
         """
         whole = problem.form.base if isinstance(problem.form, TrainingForm) else problem.form
         anew = anew or problem.units is not None
-        if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= HELD_OUT_BYTES or not problem.wide):
+        room = min(HELD_OUT_BYTES, table_bytes(problem.X))
+        if not anew and (problem.form.dense or 8 * rows.size * whole.n_columns <= room or not problem.wide):
             weight = float(np.delete(problem.sample_weight, rows).sum()) if self.scaled else None
             forced = problem.forced, problem.forced_basis
             fold = TrainingForm(whole, *forced, rows, ridge=problem.shrinkage, weight=weight)
@@ -155,10 +161,12 @@ class SquaredError(Loss):
         scale = spread(squares, float(weights.sum()) if self.scaled else None)
         ruled = limits.ruled and problem.units is None
         rules = limits.rules(of.candidates, problem.always) if ruled else no_rules(n)
-        if isinstance(of, WideForm) and not dense:
-            of.finish(scale, rules)
-            return of
-        form = Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
+        form: Form
+        if isinstance(of, SparseForm) or (isinstance(of, WideForm) and not dense):
+            of.finish(scale, rules, dense, problem.memory_budget)
+            form = of
+        else:
+            form = Form(of.columns, of.targets, of.penalty, of.candidates, dense=dense, target_scale=scale, rules=rules)
         return form if problem.units is None else self._in_units(problem, form)
 
     def fit(self, problem: SubsetProblem, support: Rows) -> Fit:
@@ -202,12 +210,12 @@ def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None
         means = problem.means, problem.target_means
     options: dict[str, Any] = {"ridge": problem.ridge, "intercept": problem.center == "fold"}
     if columns is None and problem.wide:
-        return WideForm(
+        return (SparseForm if is_sparse(problem.X) else WideForm)(
             problem.X, problem.targets, problem.sample_weight, always=problem.always, means=means, rows=rows, **options
         )
     X, y, weight = problem.X, problem.targets, problem.sample_weight
     if columns is not None:
-        X = X[np.ix_(rows, columns)] if rows is not None else X[:, columns]
+        X = problem.values(columns, rows)
         means = None if means is None else (means[0][columns], means[1])
     elif rows is not None:
         X = X[rows]
@@ -221,9 +229,9 @@ def constants(
     problem: SubsetProblem, rows: Rows | None, support: Rows, coef: Floats, inside: Projected | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Coefficients of the forced columns (a, q), intercepts (q,), and intercepts for centred columns."""
-    a, X, y, weights = problem.always.size, problem.X[:, support], problem.targets, problem.sample_weight
+    a, X, y, weights = problem.always.size, problem.values(support, rows), problem.targets, problem.sample_weight
     if rows is not None:
-        X, y, weights = X[rows], y[rows], weights[rows]
+        y, weights = y[rows], weights[rows]
     if inside is None:
         forced, powers, means, middle = problem.forced, problem.powers, problem.means, problem.target_means
         of_always, of_chosen = means[problem.always], means[support]

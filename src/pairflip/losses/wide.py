@@ -22,9 +22,10 @@ from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.projection import CONSTANT, centre, column_blocks, penalties, project, take_out
 from pairflip.rules import Rules
+from pairflip.sparse import dense
 
 _DIRECT, _CENTRED, _PROJECTED = 0, 1, 2  # what is done to a block before products are taken
-_LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost
+LOST = 64.0  # times a column's own sum of squares: beyond it, more than a digit would be lost
 _ORDINARY = 2.0**500  # powers of two beyond which squares and sums might overflow
 
 
@@ -41,6 +42,7 @@ class WideForm(Form):
     forced: Floats  # (M, f): what is always in the model
     basis: Floats  # (M, rank): an orthonormal basis of it
     powers: Floats  # (f,): powers of two that forced columns of the table were divided by
+    budget: int  # bytes that the matrix may take
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class WideForm(Form):
         self._weight, self.n_rows = weight, len(y)
         given = None if means is None else (means[0][always], means[1])
         of_forced = project(
-            self._values(always), y, weight,
+            dense(self._values(always)), y, weight,
             always=np.arange(always.size), ridge=ridge, intercept=intercept, means=given,
         )  # fmt: skip
         self.forced, self.basis, self.powers = of_forced.forced, of_forced.basis, of_forced.powers
@@ -99,9 +101,9 @@ class WideForm(Form):
             scale[part] = norm * powers
             B[:, part] = (targets @ columns.T) / norm
             odd = np.any((powers[own] > _ORDINARY) | (powers[own] < 1.0 / _ORDINARY))
-            if odd or np.any(spread[own] > _LOST * norm2[own]):
+            if odd or np.any(spread[own] > LOST * norm2[own]):
                 self._ways[at] = _PROJECTED
-            elif np.any(raw[own] > _LOST * norm2[own]):
+            elif np.any(raw[own] > LOST * norm2[own]):
                 self._ways[at] = _CENTRED
         self.candidates = np.flatnonzero(keep)
         if self.candidates.size < n:
@@ -109,9 +111,9 @@ class WideForm(Form):
         self.scale, self.B, self.penalty = scale, np.ascontiguousarray(B), penalty
         self._starts = np.searchsorted(self.candidates, [part.start for part in self._blocks] + [n])
 
-    def finish(self, target_scale: Floats, rules: Rules) -> None:
-        """Divide the targets by their scale (q,), and take up the rules."""
-        self.target_scale, self.rules = target_scale, rules
+    def finish(self, target_scale: Floats, rules: Rules, dense: bool, budget: int) -> None:
+        """Divide the targets by their scale (q,), and take up the rules and the memory budget."""
+        self.target_scale, self.rules, self.dense, self.budget = target_scale, rules, dense, budget
         self.targets = self.targets / target_scale
         self.B /= target_scale[:, None]
         self.yy = float(np.vdot(self.targets, self.targets))
@@ -205,7 +207,7 @@ class WideForm(Form):
     def rank(self) -> int:
         """How many columns are linearly independent, to working precision."""
         triangle = np.zeros((0, self.n_rows))
-        for _, _, at in self._positions_by_block():
-            more = self.columns_of(np.arange(at.start, at.stop))
+        for part in column_blocks(self.n_rows, self.n_columns):
+            more = self.columns_of(np.arange(part.start, part.stop))
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, more]), mode="r"))
         return int(np.linalg.matrix_rank(triangle))

@@ -113,11 +113,15 @@ def all_seconds(form: Form, k: int) -> float:
 
 
 def enumeration_cost(form: Form, k: int) -> float:
-    """Seconds that an enumeration takes on one core; rows of a matrix that is not formed must be computed, too."""
-    n, rows = form.n_columns, form.n_rows
+    """Seconds that an enumeration takes on one core.
+
+    Rows of a matrix that is not formed must be computed, too, and of a tall table few rows that carry all products.
+    """
+    n, rows, width = form.n_columns, form.n_rows, int(form.start[-1])
     if k > 2 and not form.dense:
         return float("inf")
-    return all_seconds(form, k) + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)
+    few = 2e-11 * width**3 if form.dense and rows > width else 0.0
+    return all_seconds(form, k) + few + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)
 
 
 def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:

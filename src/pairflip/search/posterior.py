@@ -50,6 +50,7 @@ from pairflip.search.sampling_journal import (
     check_counts,
     walk_missing,
 )
+from pairflip.sparse import dense
 from pairflip.supports import distinct_supports
 from pairflip.text import column_labels, percent, plural
 
@@ -246,7 +247,7 @@ class Posterior:
         mean = rows @ self.coef_mean + self.intercept
         if not return_std:
             return mean
-        weight, square, middle = 0.0, np.zeros(len(rows)), np.zeros(len(rows))
+        weight, square, middle = 0.0, np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
         mixture = None
         if self.prior.g is None:
             mixture = _mixture(self.prior, 0.5 * self.problem.form.yy, max(len(model) for model in self.models))
@@ -325,21 +326,21 @@ class Posterior:
         )
 
 
-def _forced(problem: SubsetProblem, X: Floats) -> Floats:
+def _forced(problem: SubsetProblem, X: Any) -> Floats:
     """The constant, if there is one, and the columns that are always in (R, f)."""
-    return np.column_stack([np.ones((len(X), int(problem.center is not None))), X[:, problem.always]])
+    return np.column_stack([np.ones((X.shape[0], int(problem.center is not None))), dense(X[:, problem.always])])
 
 
 def _predict(
-    problem: SubsetProblem, prior: ModelPrior, mixture: Mixture | None, support: Ints, X: Floats
+    problem: SubsetProblem, prior: ModelPrior, mixture: Mixture | None, support: Ints, X: Any
 ) -> tuple[Floats, Floats]:
     """Mean and variance (R,) of new observations under the g-prior, or a mixture of them, and one model."""
     from pairflip.engines.numba.models import mixed
 
     w, Z, new = np.sqrt(problem.sample_weight)[:, None], _forced(problem, problem.X), _forced(problem, X)
-    inverse = np.linalg.pinv(w * Z)
-    lift = inverse @ (w * problem.X[:, support])
-    columns = (problem.X[:, support] - Z @ lift) * w
+    inverse, chosen, X = np.linalg.pinv(w * Z), problem.values(support), dense(X[:, support])
+    lift = inverse @ (w * chosen)
+    columns = (chosen - Z @ lift) * w
     scale = np.linalg.norm(columns, axis=0)
     # Columns of a group may depend on each other: what they span is all that counts.
     basis, values, right = np.linalg.svd(columns / scale, full_matrices=False)
@@ -356,12 +357,12 @@ def _predict(
         noise = 2.0 * (empty * (1.0 - u) + u * left) / (prior.freedom - 2.0)
         shrunken = 2.0 * (empty * (u - square) + square * left) / (prior.freedom - 2.0)
     coef = u * back @ fitted
-    constant = inverse @ (w[:, 0] * (problem.y - problem.X[:, support] @ coef))
-    away = (X[:, support] - new @ lift) @ back
+    constant = inverse @ (w[:, 0] * (problem.y - chosen @ coef))
+    away = (X - new @ lift) @ back
     leverage = np.einsum("rf,fe,re->r", new, inverse @ inverse.T, new)
     variance = noise * (1.0 + leverage) + shrunken * np.einsum("rk,rk->r", away, away)
     variance += (square - u**2) * (away @ fitted) ** 2
-    return X[:, support] @ coef + new @ constant, variance
+    return X @ coef + new @ constant, variance
 
 
 def posterior(

@@ -277,7 +277,8 @@ class RidgeTree:
         self._limit, self._lowest = question.limit, np.full(question.wanted, np.inf)
         self._parts: list[Lowest] = []
         with one_blas_thread():
-            self._narrow(self.columns, form.columns if form.dense else form.columns_of(self.columns), form.target)
+            columns, targets = form.few_rows if form.dense else (form.columns_of(self.columns), form.targets)
+            self._narrow(self.columns, columns, targets[:, 0])
         weights = np.full(self.columns.size, question.k / self.columns.size)
         self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
 

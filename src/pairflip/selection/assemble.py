@@ -266,14 +266,14 @@ def _anneal_curves(results: Results) -> AnnealCurves:
 
 def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
-    form = problem.form.working if problem.form.grouped else problem.form
+    form = problem.form.working
     norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(_STAND_INS, form.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
         # Not from a matrix that may or may not have been formed: it rounds differently.
-        shared = form.row(int(at)) if problem.wide else form.columns @ form.columns[at]
+        shared = form.products(form.columns_of(at[None]))[0]
         shared = shared / (norms * norms[at])
         size = np.abs(shared)
         size[at] = -1.0

@@ -17,8 +17,10 @@ from pairflip.least_squares import SINGULAR, Floats
 from pairflip.losses.likelihood import Likelihood
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
+from pairflip.projection import column_blocks
 from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
+from pairflip.sparse import dense, is_sparse
 from pairflip.text import number, plural, quoted
 
 if TYPE_CHECKING:
@@ -73,13 +75,13 @@ def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[li
     Y = problem.y.reshape(problem.n_rows, -1)
     block = max(1, _BLOCK // problem.n_rows)
     starts = range(0, problem.n_columns, block)
-    r = np.concatenate([_correlations(problem.X[:, first : first + block], Y, w) for first in starts])
+    r = np.concatenate([_correlations(dense(problem.X[:, first : first + block]), Y, w) for first in starts])
 
     def in_every_fold(j: int, t: int) -> bool:
         for rows in () if folds is None else folds.left_out:
             trained = w.copy()
             trained[rows] = 0.0
-            if abs(_correlations(problem.X[:, j : j + 1], Y[:, t : t + 1], trained)[0, 0]) <= _COPY:
+            if abs(_correlations(dense(problem.X[:, j : j + 1]), Y[:, t : t + 1], trained)[0, 0]) <= _COPY:
                 return False
         return True
 
@@ -160,22 +162,30 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
     for t, size in enumerate(fits.sizes.tolist()):
         supports, count = curve.fold_supports[curve.at(size)], 0
         for f, rows in enumerate(training):
-            eta = problem.X[np.ix_(rows, supports[f])] @ fits.coefs[t][f] + fits.intercepts[t, f]
-            eta = eta + problem.X[np.ix_(rows, curve.always)] @ fits.always_coefs[t][f]
+            eta = problem.values(supports[f], np.flatnonzero(rows)) @ fits.coefs[t][f] + fits.intercepts[t, f]
+            eta = eta + problem.values(curve.always, np.flatnonzero(rows)) @ fits.always_coefs[t][f]
             count += loss.separates(problem.y[rows], eta.reshape(len(eta), -1))
         if count:
             separated[str(size)] = count
     return separated
 
 
-def identical_rows(X: Floats, y: Floats) -> int:
+def identical_rows(X: Any, y: Floats) -> int:
     """How many rows equal an earlier one in every column and in the target."""
     weights = np.random.default_rng(0).uniform(1.0, 2.0, X.shape[1])
     mark = np.where(np.isfinite(X @ weights), X @ weights, 0.0)  # equal rows have equal marks; few others do
     order = np.argsort(mark, kind="stable")
     near = np.isclose(mark[order][1:], mark[order][:-1], rtol=1e-9, atol=0.0)
     alike = order[np.union1d(np.flatnonzero(near), np.flatnonzero(near) + 1)]
-    different = {np.append(X[row], y[row]).tobytes() for row in alike.tolist()}
+    rows = X[alike].tocsr() if is_sparse(X) else X
+
+    def written(place: int, row: int) -> bytes:
+        if not is_sparse(X):
+            return np.append(X[row], y[row]).tobytes()
+        part = slice(rows.indptr[place], rows.indptr[place + 1])
+        return b"".join(each.tobytes() for each in (rows.indices[part], rows.data[part], y[row]))
+
+    different = {written(place, row) for place, row in enumerate(alike.tolist())}
     return int(alike.size - len(different))
 
 
@@ -238,13 +248,26 @@ class _Averages(NamedTuple):
 
 def _averages(form: Form) -> _Averages | None:
     """Each column averaged with those it is correlated with by more than `_ALIKE`; None where there are none."""
-    products = form.matrix - np.diag(form.penalty) if form.dense else form.columns @ form.columns.T
+    n = form.n_columns
+    if form.dense:
+        products = form.matrix.copy()
+        products.flat[:: n + 1] -= form.penalty
+    else:
+        parts = (np.arange(n)[part] for part in column_blocks(form.n_rows, n))
+        products = np.vstack([form.products(form.columns_of(part)) for part in parts])
     norms = np.diag(products)
     unit = np.where(norms > SINGULAR, 1.0 / np.sqrt(np.maximum(norms, SINGULAR)), 0.0)
-    alike = products * unit * unit[:, None]
-    alike[np.abs(alike) < _ALIKE] = 0.0
-    if np.count_nonzero(alike) <= 1.1 * len(alike):
+
+    def correlations(part: slice) -> Floats:
+        """Rows of the matrix of correlations, zero where columns are not alike."""
+        rows = products[part] * unit * unit[part, None]
+        rows[np.abs(rows) < _ALIKE] = 0.0
+        return np.asarray(rows)
+
+    blocks = column_blocks(n, n)
+    if sum(np.count_nonzero(correlations(part)) for part in blocks) <= 1.1 * n:
         return None
+    alike = np.vstack([correlations(part) for part in blocks])
     weights = alike * unit
     norms = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, products, weights, optimize=True), 1e-300))
     weights /= norms[:, None]

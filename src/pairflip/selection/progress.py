@@ -21,6 +21,7 @@ from pairflip.journal_file import Folder
 from pairflip.progress import expected_time
 from pairflip.search.portfolio import first_best
 from pairflip.selection.tasks import Grid, Outcome, Results, Task, n_chains
+from pairflip.sparse import table_bytes
 
 Show = bool | Literal["log", "late"] | None
 _BARS = "▁▂▃▄▅▆▇█"
@@ -48,7 +49,7 @@ def followed_by(seconds: float | None) -> Iterator[None]:
 def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads: int) -> float:
     """Seconds that so many chains of each size take by the cost models, in so many folds."""
     problem = grid.problem
-    forms = float(folds) * problem.X.size * min(problem.X.shape) if problem.loss.quadratic else 0.0
+    forms = float(folds) * table_bytes(problem.X) / 8 * min(problem.X.shape) if problem.loss.quadratic else 0.0
     total = forms + sum(count * grid.chain_ns[size] for size, count in chains.items())
     return 1e-9 * max(total / threads, *(grid.chain_ns[size] for size in chains), 0.0)
 

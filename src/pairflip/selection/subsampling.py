@@ -218,7 +218,8 @@ def with_clusters(problem: SubsetProblem, stability: Stability) -> Stability:
     for supports in stability.supports:
         members = disjoint_clusters(family.of(np.unique(supports)), supports)
         clusters.append(Clusters(members, *sizes))
-    profile = np.average(problem.X, axis=0, weights=problem.sample_weight) if family.ordered else None
+    w = problem.sample_weight
+    profile = np.asarray(w @ problem.X) / float(w.sum()) if family.ordered else None
     return replace(stability, clusters=tuple(clusters), profile=profile)
 
 

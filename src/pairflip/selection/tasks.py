@@ -31,6 +31,7 @@ from pairflip.search.effort import (
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
 from pairflip.selection.settings import Selection, check_sizes, model_settings
+from pairflip.sparse import table_bytes
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -82,7 +83,7 @@ class Grid:
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
         form, copies = self.problem.form, 1 if self.problem.wide else 2
-        return int(copies * self.problem.X.nbytes + (8 * form.n_columns**2 if form.dense else 0))
+        return int(copies * table_bytes(self.problem.X) + (8 * form.n_columns**2 if form.dense else 0))
 
 
 @one_blas_thread()  # more would round differently
