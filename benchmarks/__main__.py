@@ -33,6 +33,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "prove": "prove",
     "rules": "rules",
     "stability": "stability",
+    "sindy": "sindy",
     "standard-errors": "rules.report_standard_errors",
     "temperature": "temperature",
     "thermometers": "thermometers",

@@ -95,9 +95,9 @@ class SubsetOptimizer(BaseOptimizer):
     refit : bool
         After the choice by AIC, whether the terms are searched again on all rows; otherwise on the others alone.
     effort : {"quick", "normal", "thorough"} or float
-        Of the final search, see `pairflip.best_subset`.
+        Of the final search where not all supports can be looked at quickly, see `pairflip.best_subset`.
     prove : bool or float
-        Whether to prove the final support where that is quick (True), in up to so many seconds, or not at all.
+        Whether to prove the final support: where that is quick (True), in up to so many seconds, or not at all.
     stability : int
         Pairs of half-samples, made of whole blocks of time, in which terms are searched again; 0 for none.
     random_state : int
@@ -227,17 +227,21 @@ class SubsetOptimizer(BaseOptimizer):
             raise ValueError(f"n_terms is {k}, but the library has {n} distinct terms; expected n_terms up to {n}.")
         if k in (0, n):
             return search.coefficients(rows, problem.candidates[:k], alpha), None, None
-        trace = best_subset(problem, k, effort=self.effort, seed=seed, prove=bool(self.prove))
-        support, proof = trace.best_support, trace.proof
+        ((support, proof),) = supports_of(problem, [k])
+        if proof is None:
+            trace = best_subset(problem, k, effort=self.effort, seed=seed, prove=bool(self.prove))
+            if support is None or trace.best_energy <= problem.energy(support):
+                support, proof = trace.best_support, trace.proof
         if proof is None and seconds:
             proof = prove(problem, k, support, seconds, seed=seed)
             support = proof.support
+        assert support is not None
         stability = None
         if self.stability:
             every = search.problem(Rows(X[self._fitted], Y[self._fitted], rows.count), alpha)
             how: dict[str, Any] = {"seed": seed, "cv": f"blocks:{max(4, 2 * self.blocks)}", "effort": "quick"}
             stability = half_sample_stability(every, k, self.stability, **how)
-        return search.coefficients(rows, support, alpha), proof, stability
+        return search.coefficients(rows, support, alpha), proof if self.prove else None, stability
 
     def _unbias(self, x: Floats, y: Floats) -> None:
         """Fit the chosen terms once more without a ridge, on the rows that they were chosen on."""
@@ -340,24 +344,27 @@ class _Search:
         """Sums of squared errors (sizes, equations) of held-out rows; infinite where no support is that large."""
         problem = self.problem(training, alpha)
         out = np.full((len(sizes), len(self.equations)), np.inf)
-        for at, support in enumerate(supports_of(problem, sizes)):
+        for at, (support, _) in enumerate(supports_of(problem, sizes)):
             if support is not None:
                 coef = self.coefficients(training, support, alpha)
                 out[at] = np.square(held_out.Y[:, self.equations] - held_out.X @ coef.T).sum(axis=0)
         return out
 
 
-def supports_of(problem: SubsetProblem, sizes: Sequence[int]) -> list[Ints | None]:
-    """Columns of the best supports known of some sizes: of all supports where that is quick, otherwise of the path."""
-    form, best = problem.form, list[Ints | None]()
+def supports_of(problem: SubsetProblem, sizes: Sequence[int]) -> list[tuple[Ints | None, Proof | None]]:
+    """Columns of the best supports known of some sizes, and proofs where all supports can be looked at quickly.
+
+    Others are those of the path over all sizes; None where there are fewer independent columns.
+    """
+    form, best = problem.form, list[tuple[Ints | None, Proof | None]]()
     path, _ = get_engine("numba").path(form, max(1, min(max(sizes), form.n_columns)), passes=_PASSES)
     for k in sizes:
         if k == 0:
-            best.append(np.zeros(0, np.int64))
+            best.append((np.zeros(0, np.int64), None))
         elif k > len(path):
-            best.append(None)
+            best.append((None, None))
         else:
             support = problem.columns_of(form.candidates[np.sort(path[k - 1])])
             proof = proof_of(problem, k, support, _AT_ONCE) if k < form.n_columns else None
-            best.append(support if proof is None else proof.support)
+            best.append((support if proof is None else proof.support, proof))
     return best
