@@ -215,7 +215,11 @@ def measure(name, duration, trial, degree, method):
         warnings.simplefilter("ignore")
         work = ours if method == "pairflip" else lambda *given: theirs(method, *given)
         seconds, coef = cpu_timed(lambda: work(system, degree, x, held_out))
-    return bool(np.array_equal(coef != 0, true != 0)), float(np.linalg.norm(coef - true) / np.linalg.norm(true)), seconds
+    return (
+        bool(np.array_equal(coef != 0, true != 0)),
+        float(np.linalg.norm(coef - true) / np.linalg.norm(true)),
+        seconds,
+    )
 
 
 def shown(results):

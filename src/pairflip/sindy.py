@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.engines import get_engine
+from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.automatic_proof import proof_of
@@ -30,7 +31,7 @@ from pairflip.selection import Stability, half_sample_stability
 try:
     from pysindy.optimizers import BaseOptimizer
 except ModuleNotFoundError as error:
-    if error.name != "pysindy":
+    if str(error.name).partition(".")[0] != "pysindy":
         raise
     raise ModuleNotFoundError(
         "pairflip.sindy is an optimizer for PySINDy, which is not installed; expected: pip install 'pairflip[sindy]'.",
@@ -76,7 +77,7 @@ class SubsetOptimizer(BaseOptimizer):
     n_terms : int, list of int, "cv", "aic" or None
         Number of terms of every equation, or of each one, beside `forced` ones. ``"cv"`` (or None) chooses it for each
         equation by cross validation in blocks of time: the fewest terms whose error is within a standard error (of the
-        difference between blocks) of the lowest one. ``"aic"`` chooses it by the corrected AIC on the last rows, as
+        difference, between blocks) of the lowest one, or within `tolerance` of it. ``"aic"`` chooses it by the corrected AIC on the last rows, as
         Bertsimas & Gurnee (2022) do: the number of coefficients is that of all equations with so many terms each.
     alpha : float or list of float
         Ridge term, in the units of the library (of unit-norm columns with `normalize_columns`); of several, the one
@@ -88,6 +89,9 @@ class SubsetOptimizer(BaseOptimizer):
     shared : bool or list of lists of int
         True: all equations have the same terms, with coefficients of their own; a list: these equations do, by index.
         Each counts alike, whatever its unit.
+    tolerance : float
+        Fraction of the mean square of a derivative that ``"cv"`` neglects: numerical differentiation makes errors that
+        are no noise, and that more terms explain.
     blocks : int
         Blocks of neighbouring rows for cross validation, and half as many as half-samples are made of.
     validation : float or int
@@ -130,6 +134,7 @@ class SubsetOptimizer(BaseOptimizer):
         max_terms: int = 10,
         forced: Iterable[int] = (),
         shared: bool | Sequence[Sequence[int]] = False,
+        tolerance: float = 1e-4,
         blocks: int = 5,
         validation: float = 1 / 3,
         refit: bool = True,
@@ -143,7 +148,7 @@ class SubsetOptimizer(BaseOptimizer):
     ) -> None:
         super().__init__(normalize_columns=normalize_columns, copy_X=copy_X, unbias=unbias)
         self.n_terms, self.alpha, self.max_terms = n_terms, alpha, max_terms
-        self.forced, self.shared = forced, shared
+        self.forced, self.shared, self.tolerance = forced, shared, tolerance
         self.blocks, self.validation, self.refit = blocks, validation, refit
         self.effort, self.prove, self.stability, self.random_state = effort, prove, stability, random_state
 
@@ -152,6 +157,7 @@ class SubsetOptimizer(BaseOptimizer):
         super().set_params(**params)
         return self
 
+    @one_blas_thread()  # factors are small
     def _reduce(self, x: Floats, y: Floats) -> None:
         """Choose terms of x (M, n) for each column of y (M, q) and set `coef_` (q, n)."""
         X, Y = np.array(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -211,9 +217,11 @@ class SubsetOptimizer(BaseOptimizer):
         )
         scores = every.mean(axis=1)
         by_size = every[np.argmin(scores, axis=0), :, np.arange(len(sizes))]  # (sizes, blocks), the best ridge of each
+        squares = sum(np.square(part.Y[:, search.equations]).sum() for part in parts) / sum(p.count for p in parts)
         with np.errstate(invalid="ignore"):  # where there are no supports of a size
             more = by_size - by_size[np.argmin(scores.min(axis=0))]
-            near = more.mean(axis=1) <= more.std(axis=1, ddof=1) / len(parts) ** 0.5
+            slack = np.maximum(more.std(axis=1, ddof=1) / len(parts) ** 0.5, self.tolerance * squares)
+            near = more.mean(axis=1) <= slack
         at = int(np.argmax(near))
         return sizes[at], alphas[int(np.argmin(scores[:, at]))], scores
 
@@ -256,12 +264,14 @@ class SubsetOptimizer(BaseOptimizer):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ValueError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+        if not 0.0 <= self.tolerance < 1.0:
+            raise ValueError(f"tolerance is {self.tolerance!r}; expected a fraction from 0 to below 1.")
         bad = [j for j in self.forced if not 0 <= j < n]
         if bad:
             raise ValueError(f"forced has {bad[0]}, but the library has {n} terms; expected indices from 0 to {n - 1}.")
         if self.n_terms is None or (isinstance(self.n_terms, str) and self.n_terms in ("cv", "aic")):
             return alphas, [None] * q
-        sizes = [self.n_terms] * q if isinstance(self.n_terms, (int, np.integer)) else list(self.n_terms)
+        sizes: list[Any] = list(self.n_terms) if isinstance(self.n_terms, (list, tuple)) else [self.n_terms] * q
         whole = all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k >= 0 for k in sizes)
         if not whole or len(sizes) != q:
             raise ValueError(
@@ -326,9 +336,7 @@ class _Search:
         """The problem of these rows: no intercept, because a constant is a term like any other."""
         names = [f"term {j}" for j in range(rows.X.shape[1])]
         y: ArrayLike = rows.Y[:, self.equations] if len(self.equations) > 1 else rows.Y[:, self.equations[0]]
-        return SubsetProblem(
-            rows.X, y, names=names, center=None, always=self.forced, ridge=alpha, scale_targets=False
-        )
+        return SubsetProblem(rows.X, y, names=names, center=None, always=self.forced, ridge=alpha, scale_targets=False)
 
     def coefficients(self, rows: Rows, support: Ints, alpha: float) -> Floats:
         """Coefficients (equations, n) of a support, without the ridge if they are to be unbiased."""

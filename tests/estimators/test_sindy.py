@@ -38,7 +38,7 @@ TRUE = [{1, 2}, {1, 2, 6}, {3, 5}]  # among 10 polynomials of degree 2
 @pytest.fixture(scope="module")
 def table():
     """Terms with a constant among them (60, 9), and two targets of known terms with noise."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(0)
     X = np.hstack([np.ones((60, 1)), rng.normal(size=(60, 8)) * 10.0 ** rng.integers(-2, 3, 8)])
     Y = np.stack([3.0 + 2.0 * X[:, 4] / X[:, 4].std(), X[:, 2] / X[:, 2].std() - X[:, 7] / X[:, 7].std()], axis=1)
     return X, Y + 0.3 * rng.normal(size=Y.shape)
