@@ -1,12 +1,13 @@
 """Terms of differential equations: the differential experiment of Bertsimas & Gurnee (2022), with `pairflip.sindy`.
 
-Systems, initial conditions, noise (0.2 %), derivatives, libraries, grids and the rule of tuning (AIC on a trajectory half
-as long that follows the training rows) are those of their repository wesg52/sindy_mio_paper, written anew from its
+Systems, initial conditions, noise (0.2 %), derivatives, libraries, grids and the rule of tuning (AIC on a trajectory
+half as long that follows the training rows) are those of their repository wesg52/sindy_mio_paper, written anew from its
 settings; trial t draws the same numbers as their trial t. MIOSR needs Gurobi: its published results are quoted. Their
-library of MHD has degree 3 (84 terms); the last lines are for degree 5 (462 terms).
+library of MHD has degree 3 (84 terms); one line is for degree 5 (462 terms).
 
 Others than ours fit the triangular factor of the same rows, which gives them the same coefficients sooner. SR3 looks at
-every fifth of the 50 published thresholds. PAIRFLIP_DRAWS: trials of every duration (PAIRFLIP_FIRST: the first of them); PAIRFLIP_PUBLISHED: of the published ones.
+every fifth of the 50 published thresholds. PAIRFLIP_DRAWS: trials of every duration (PAIRFLIP_FIRST: the first of
+them); PAIRFLIP_PUBLISHED: trials of the cells whose published results are quoted.
 """
 
 import os
@@ -230,8 +231,8 @@ def shown(results):
 
 def report():
     print(
-        "Terms of differential equations: exact supports, median relative error of the coefficients, mean CPU seconds.\n"
-        f"Noise {NOISE:.1%}, tuned by AIC on the points that follow; published MIOSR: share in {TRIALS} trials, median s."
+        "Terms of differential equations: exact supports, median relative error of the coefficients, mean CPU seconds\n"
+        f"(noise {NOISE:.1%}, tuned by AIC on the points that follow). MIOSR as published: median seconds."
     )
     trials = [1 + trial for trial in draws(3)]
     for name, system in SYSTEMS.items():

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,7 +50,7 @@ class Rows(NamedTuple):
 
     X: Floats
     Y: Floats
-    count: int  # of the rows that they stand for
+    n_rows: int  # that they stand for
 
     @classmethod
     def of(cls, X: Floats, Y: Floats) -> Rows:
@@ -59,14 +58,14 @@ class Rows(NamedTuple):
         n = X.shape[1]
         if len(X) <= n + Y.shape[1]:
             return cls(X, Y, len(X))
-        factor = np.linalg.qr(np.hstack([X, Y]), mode="r")
+        factor: Floats = np.asarray(np.linalg.qr(np.hstack([X, Y]), mode="r"))
         return cls(factor[:, :n], factor[:, n:], len(X))
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
         """Several parts together."""
         both = cls.of(np.vstack([part.X for part in parts]), np.vstack([part.Y for part in parts]))
-        return both._replace(count=sum(part.count for part in parts))
+        return both._replace(n_rows=sum(part.n_rows for part in parts))
 
 
 class SubsetOptimizer(BaseOptimizer):
@@ -77,8 +76,9 @@ class SubsetOptimizer(BaseOptimizer):
     n_terms : int, list of int, "cv", "aic" or None
         Number of terms of every equation, or of each one, beside `forced` ones. ``"cv"`` (or None) chooses it for each
         equation by cross validation in blocks of time: the fewest terms whose error is within a standard error (of the
-        difference, between blocks) of the lowest one, or within `tolerance` of it. ``"aic"`` chooses it by the corrected AIC on the last rows, as
-        Bertsimas & Gurnee (2022) do: the number of coefficients is that of all equations with so many terms each.
+        difference, between blocks) of the lowest one, or within `tolerance` of it. ``"aic"`` chooses it by the
+        corrected AIC on the last rows, as Bertsimas & Gurnee (2022) do: the number of coefficients is that of all
+        equations with so many terms each.
     alpha : float or list of float
         Ridge term, in the units of the library (of unit-norm columns with `normalize_columns`); of several, the one
         with the lowest error or AIC. It does not apply to forced terms.
@@ -204,20 +204,20 @@ class SubsetOptimizer(BaseOptimizer):
         if self.n_terms == "aic":
             sizes, (training, held_out) = list(range(1, largest + 1)), parts
             errors = np.stack([search.errors(training, held_out, sizes, alpha) for alpha in alphas])
-            m, d = held_out.count, q * np.array(sizes)
+            m, d = held_out.n_rows, q * np.array(sizes)
             level = np.maximum(errors, _TINY * np.square(held_out.Y[:, search.equations]).sum(axis=0)) / m
             penalty = 2.0 * d + 2.0 * (d + 1) * (d + 2) / np.maximum(m - d - 2, 1)
             scores = np.sum(m * np.log(level) + penalty[:, None], axis=2)
-            at, best = np.unravel_index(np.argmin(scores.T), scores.T.shape)
+            at, best = divmod(int(np.argmin(scores.T)), len(alphas))
             return sizes[at], alphas[best], scores
         sizes = list(range(largest + 1)) if size is None else [size]
         folds = [(Rows.joined([*parts[:b], *parts[b + 1 :]]), part) for b, part in enumerate(parts)]
         every = np.array(
-            [[search.errors(*fold, sizes, alpha).sum(axis=1) / fold[1].count for fold in folds] for alpha in alphas]
+            [[search.errors(*fold, sizes, alpha).sum(axis=1) / fold[1].n_rows for fold in folds] for alpha in alphas]
         )
         scores = every.mean(axis=1)
         by_size = every[np.argmin(scores, axis=0), :, np.arange(len(sizes))]  # (sizes, blocks), the best ridge of each
-        squares = sum(np.square(part.Y[:, search.equations]).sum() for part in parts) / sum(p.count for p in parts)
+        squares = sum(np.square(part.Y[:, search.equations]).sum() for part in parts) / sum(p.n_rows for p in parts)
         with np.errstate(invalid="ignore"):  # where there are no supports of a size
             more = by_size - by_size[np.argmin(scores.min(axis=0))]
             slack = np.maximum(more.std(axis=1, ddof=1) / len(parts) ** 0.5, self.tolerance * squares)
@@ -246,7 +246,7 @@ class SubsetOptimizer(BaseOptimizer):
         assert support is not None
         stability = None
         if self.stability:
-            every = search.problem(Rows(X[self._fitted], Y[self._fitted], rows.count), alpha)
+            every = search.problem(Rows(X[self._fitted], Y[self._fitted], rows.n_rows), alpha)
             how: dict[str, Any] = {"seed": seed, "cv": f"blocks:{max(4, 2 * self.blocks)}", "effort": "quick"}
             stability = half_sample_stability(every, k, self.stability, **how)
         return search.coefficients(rows, support, alpha), proof if self.prove else None, stability
@@ -365,7 +365,8 @@ def supports_of(problem: SubsetProblem, sizes: Sequence[int]) -> list[tuple[Ints
     Others are those of the path over all sizes; None where there are fewer independent columns.
     """
     form, best = problem.form, list[tuple[Ints | None, Proof | None]]()
-    path, _ = get_engine("numba").path(form, max(1, min(max(sizes), form.n_columns)), passes=_PASSES)
+    engine: Any = get_engine("numba")
+    path, _ = engine.path(form, max(1, min(max(sizes), form.n_columns)), passes=_PASSES)
     for k in sizes:
         if k == 0:
             best.append((np.zeros(0, np.int64), None))
