@@ -2,8 +2,8 @@
 Equations of motion, with a proof
 =================================
 
-Three noisy time series of the Lorenz system, and a library of 56 terms: which few of them are the right-hand sides? PySINDy
-makes the terms and the derivatives, pairflip chooses, and proves that no other terms of that number fit better.
+Three noisy time series of the Lorenz system, and a library of 56 terms: which few of them are the right-hand sides?
+PySINDy makes the terms and the derivatives, pairflip chooses, and proves that no other terms of that number fit better.
 """
 
 # %%
@@ -75,4 +75,4 @@ ax.set(xlabel="squared error, divided by that of the best pair", xscale="log")
 plt.show()
 
 # %%
-# The best pair stands alone: every other one has a far larger error.
+# The best pair stands alone: every other one has at least twenty times its squared error.

@@ -2,15 +2,15 @@
 A pendulum with friction
 ========================
 
-The angle and the angular velocity of a pendulum were measured, with noise. Is the restoring force the sine of the angle or a
-polynomial of it, and is there friction? The library has both kinds of terms, and a constant.
+The angle and the angular velocity of a pendulum were measured, with noise. Is the restoring force the sine of the
+angle or a polynomial of it, and is there friction? The library has both kinds of terms, and a constant.
 """
 
 # %%
 # The measurement
 # ---------------
-# Gravity over length is 4.9 per second squared, friction 0.25 per second. The pendulum starts high, at 2.6 rad: near its
-# lowest point the sine and the angle could not be told apart.
+# Gravity over length is 4.9 per second squared, friction 0.25 per second. The pendulum starts high, at 2.6 rad: near
+# its lowest point the sine and the angle could not be told apart.
 import matplotlib.pyplot as plt
 import numpy as np
 import pysindy as ps
