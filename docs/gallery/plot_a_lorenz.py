@@ -62,7 +62,7 @@ for variable, proof, stability in zip("xyz", model.optimizer.proof_, model.optim
 # %%
 # The next best
 # -------------
-# `Theta_` has the library's terms, so anything else of pairflip works on them, too. How much worse are the next best
+# ``Theta_`` has the library's terms, so anything else of pairflip works on them, too. How much worse are the next best
 # pairs of terms for z?
 points = model.differentiation_method
 rates = points(x, dt)[:, 2]
