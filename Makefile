@@ -54,7 +54,7 @@ release-check: $(VENV)/.dev ## build wheel and sdist twice, install them with th
 lock: ## write constraints.txt anew (with the oldest Python we support)
 	$(PYTHON) -m venv --clear $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet pip==$(PIP_VERSION)
-	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree,publish]" --group dev --group docs
+	$(LOCK)/bin/python -m pip install --quiet hatchling editables --editable ".[gpu,dask,files,datatree,publish,sindy]" --group dev --group docs
 	{ sed -n '/^#/p' constraints.txt; $(LOCK)/bin/python -m pip freeze --exclude-editable; } > $(LOCK)/new
 	mv $(LOCK)/new constraints.txt
 	rm -rf $(LOCK)

@@ -35,6 +35,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "rules": "rules",
     "sparse": "sparse",
     "stability": "stability",
+    "sindy": "sindy",
     "standard-errors": "rules.report_standard_errors",
     "temperature": "temperature",
     "thermometers": "thermometers",

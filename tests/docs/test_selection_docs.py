@@ -32,6 +32,7 @@ PAGES = [
     "stability.md",
     "explanation/numerical-safety.md",
     "how-to/correlated-columns.md",
+    "how-to/dynamics.md",
     "how-to/forced-columns.md",
     "how-to/how-sure.md",
     "how-to/large-tables.md",
@@ -54,6 +55,8 @@ def test_python_block_runs(page, block, tmp_path, monkeypatch):
     if block.no_run is not None:
         compile(block.text, page, "exec")
         pytest.skip(f"docs/{page} line {block.line}: {block.no_run}")
+    if page == "how-to/dynamics.md":
+        pytest.importorskip("pysindy", reason="PySINDy is not installed: pip install 'pairflip[sindy]'")
     if page != "cluster.md" and "register(" not in block.text:  # in this process, to spare the imports
         if page != "report.md":
             without_drawings(monkeypatch)

@@ -69,7 +69,7 @@ def test_every_public_name_is_in_the_reference():
     listed = set(re.findall(r"^   ([\w.]+)$", reference, flags=re.MULTILINE))
     assert set(pairflip.__all__) <= listed, "list them in docs/reference/api.rst"
     homes = {name.split(".")[0] for name in listed}
-    assert all(hasattr(pairflip, home) for home in homes - {"tables", "selection"})
+    assert all(hasattr(pairflip, home) for home in homes - {"sindy", "tables", "selection"})
 
 
 def test_every_snippet_is_run_by_some_test():
@@ -110,8 +110,8 @@ def test_an_example_is_a_script_with_a_title_and_pictures(script):
             assert all(hasattr(home, alias.name) for alias in node.names)
 
 
-def test_there_are_nine_examples():
-    assert len(GALLERY) == 9
+def test_there_are_eleven_examples():
+    assert len(GALLERY) == 11
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def open_stream(
         weights=weights,
         kinds=levels,
         dropped=dropped,
-        notes=[kind.note for kind in levels.values()],
+        notes=[kind.note() for kind in levels.values()],
     )
 
 
