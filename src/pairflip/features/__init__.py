@@ -1,0 +1,1 @@
+"""Laws from data."""
