@@ -16,6 +16,7 @@ _HOME = {
     "SubsetClassifierCV": "estimators",
     "BayesianSubsetRegressor": "estimators",
     "Comparison": "comparison",
+    "Law": "features",
     "Posterior": "search.posterior",
     "Proof": "search.prove",
     "Samples": "search.sampling",
@@ -28,6 +29,7 @@ _HOME = {
     "anneal": "search.best_subset",
     "best_subset": "search.best_subset",
     "compare": "comparison",
+    "find_law": "features",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
     "prove": "search.prove",
@@ -43,11 +45,12 @@ _FORMER = {  # names of version 0.2, which leave with 0.4
     "AnnealedSubsetClassifierCV": "SubsetClassifierCV",
     "BayesianSubset": "BayesianSubsetRegressor",
 }
-_MODULES = ("datasets", "figures", "preprocessing", "testing", "theory")
+_MODULES = ("datasets", "features", "figures", "preprocessing", "testing", "theory")
 
 __all__ = [
     "BayesianSubsetRegressor",
     "Comparison",
+    "Law",
     "Posterior",
     "Proof",
     "Samples",
@@ -65,7 +68,9 @@ __all__ = [
     "best_subset",
     "compare",
     "datasets",
+    "features",
     "figures",
+    "find_law",
     "half_sample_stability",
     "posterior",
     "preprocessing",
@@ -81,7 +86,7 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
-    from pairflip import datasets, figures, preprocessing, testing, theory
+    from pairflip import datasets, features, figures, preprocessing, testing, theory
     from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
         BayesianSubsetRegressor,
@@ -90,6 +95,7 @@ if TYPE_CHECKING:
         SubsetRegressor,
         SubsetRegressorCV,
     )
+    from pairflip.features import Law, find_law
     from pairflip.problem import SubsetProblem
     from pairflip.report import write_report
     from pairflip.search.best_subset import anneal, best_subset

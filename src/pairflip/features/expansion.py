@@ -40,7 +40,8 @@ class Library:
 
     def complexities(self, code: int, i: Ints, j: Ints) -> Ints:
         """The same of combinations of pairs."""
-        return self.complexity[i] + 1 + (self.complexity[j] if BY_CODE[code].arity == 2 else 0)
+        both = self.complexity[i] + 1
+        return both + self.complexity[j] if BY_CODE[code].arity == 2 else both
 
     def combined(self, code: int, i: Ints, j: Ints) -> Floats:
         """Columns (c, M) that an operator makes of some pairs."""
@@ -147,17 +148,10 @@ def build(
 ) -> Library:
     """The library of a table (M, N) before the last of the rungs, whose operators are not applied yet."""
     columns = np.ascontiguousarray(X.T, dtype=np.float64)
-    ok = np.flatnonzero(usable(columns))
-    library = Library(
-        columns[ok], [Expression(column=names[j]) for j in ok], None if units is None else [units[j] for j in ok]
-    )
-    marks, seen = marks_of(len(X)), Seen()
-    first = seen.new(marked(library.columns, marks, False), np.ones(ok.size, np.int64))
-    library = Library(
-        library.columns[first],
-        [library.expressions[at] for at in first],
-        None if library.units is None else [library.units[at] for at in first],
-    )
+    marks, seen, ok = marks_of(len(X)), Seen(), np.flatnonzero(usable(columns))
+    ok = ok[seen.new(marked(columns[ok], marks, False), np.ones(ok.size, np.int64))]
+    own = [Expression(column=names[j]) for j in ok.tolist()]
+    library = Library(columns[ok], own, None if units is None else [units[j] for j in ok.tolist()])
     for of_rung in operators[:-1]:
         _check_count(library, of_rung, len(operators), min(most, KEPT_BYTES // (8 * len(X))))
         library = _grown(library, of_rung, marks, seen)
@@ -189,7 +183,7 @@ def _grown(library: Library, operators: Sequence[Operator], marks: Floats, seen:
             ok = np.flatnonzero(usable(made))
             for at in ok[seen.new(marked(made[ok], marks, False), library.complexities(code, i[ok], j[ok]))]:
                 text, column = library.expression(code, int(i[at]), int(j[at])), made[at]
-                if operator.name == "-" and column.sum() < 0:  # roots and logarithms of differences, where there are some
+                if operator.name == "-" and column.sum() < 0:  # so that differences have roots where they can
                     text, column = Expression("-", text.arguments[::-1]), -column
                 columns.append(column[None])
                 expressions.append(text)

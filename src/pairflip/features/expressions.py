@@ -24,7 +24,7 @@ class Operator:
     name: str
     codes: tuple[int, ...]  # of the kernel `pairflip.engines.numba.features.screen`
     compute: Callable[..., Any]
-    text: str
+    text: str  # empty for what is written as a product of powers
     latex: str
     level: int
     inside: tuple[int, ...]  # how tightly arguments must hold together to need no brackets
@@ -47,7 +47,7 @@ class Operator:
 
 
 def _of_power(name: str, code: int, compute: Callable[..., Any], power: int) -> Operator:
-    return Operator(name, (code,), compute, f"{{}}^{power}", f"{{}}^{{{power}}}", _POWER, (_ATOM,), Fraction(power))
+    return Operator(name, (code,), compute, "", "", _PRODUCT, (_ATOM,), Fraction(power))
 
 
 def _of_function(name: str, code: int, compute: Callable[..., Any], text: str, latex: str) -> Operator:
@@ -64,9 +64,9 @@ OPERATORS: dict[str, Operator] = {
         Operator("+", (0,), np.add, "{} + {}", "{} + {}", _SUM, (_SUM, _SUM)),
         Operator("-", (1,), np.subtract, "{} - {}", "{} - {}", _SUM, (_SUM, _PRODUCT)),
         Operator("|-|", (2,), lambda a, b: abs(a - b), "|{} - {}|", r"\left|{} - {}\right|", _ATOM, (_SUM, _PRODUCT)),
-        Operator("*", (3,), np.multiply, "{}*{}", r"{}\,{}", _PRODUCT, (_PRODUCT, _PRODUCT)),
-        Operator("/", (4, 5), np.divide, "{}/{}", r"\frac{{{}}}{{{}}}", _PRODUCT, (_PRODUCT, _POWER)),
-        Operator("^-1", (6,), lambda a: 1.0 / a, "1/{}", r"\frac{{1}}{{{}}}", _PRODUCT, (_POWER,), Fraction(-1)),
+        Operator("*", (3,), np.multiply, "", "", _PRODUCT, (_PRODUCT, _PRODUCT)),
+        Operator("/", (4, 5), np.divide, "", "", _PRODUCT, (_PRODUCT, _POWER)),
+        _of_power("^-1", 6, lambda a: 1.0 / a, -1),
         _of_power("^2", 7, lambda a: a * a, 2),
         _of_power("^3", 8, lambda a: a * a * a, 3),
         _of_power("^6", 9, lambda a: (a * a * a) * (a * a * a), 6),
@@ -81,7 +81,6 @@ OPERATORS: dict[str, Operator] = {
 """All operators by name."""
 BY_CODE = {code: each for each in OPERATORS.values() for code in each.codes}
 DEFAULT = ("+", "-", "|-|", "*", "/", "^-1", "^2", "^3", "sqrt", "log", "exp")
-_FRACTIONS = ("/", "^-1")  # whose arguments need no brackets in LaTeX
 
 
 @dataclass(frozen=True)
@@ -143,20 +142,35 @@ class Expression:
         """The expression in LaTeX's mathematics."""
         from pairflip.publish.latex import escaped
 
-        return self._written(lambda name: name if len(name) == 1 else rf"\mathrm{{{escaped(clean(name))}}}", True)[0]
+        return self._written(lambda name: name if len(name) == 1 else rf"\text{{{escaped(clean(name))}}}", True)[0]
+
+    def _factors(self) -> dict[Expression, Fraction]:
+        """What is multiplied in it, and to which powers: where that is the same for numbers of any sign."""
+        powers = dict[Expression, Fraction]()
+        operator = OPERATORS.get(self.operator)
+        if self.operator == "sqrt":
+            inner = self.arguments[0]._factors()
+            if len(inner) == 1 and all(power.numerator % 2 for power in inner.values()):
+                return {each: power / 2 for each, power in inner.items()}
+        if operator is None or operator.text:
+            return {self: Fraction(1)}
+        signs = (Fraction(1), Fraction(-1 if self.operator == "/" else 1)) if operator.arity == 2 else (operator.power,)
+        for argument, sign in zip(self.arguments, signs, strict=True):
+            for each, power in argument._factors().items():
+                powers[each] = powers.get(each, Fraction(0)) + power * (sign or 1)
+        return {each: power for each, power in powers.items() if power}
 
     def _written(self, named: Callable[[str], str], latex: bool) -> tuple[str, int]:
         """Its text, and how tightly that holds together."""
         if not self.operator:
             return named(self.column), _ATOM
+        factors = self._factors()
+        if factors != {self: 1}:
+            return _product([(*each._written(named, latex), power) for each, power in factors.items()], latex)
         operator, texts = OPERATORS[self.operator], []
         for argument, needed in zip(self.arguments, operator.inside, strict=True):
             text, level = argument._written(named, latex)
-            fenced = latex and self.operator in _FRACTIONS
-            inner = rf"\left({text}\right)" if latex else f"({text})"
-            texts.append(text if level >= needed or fenced else inner)
-        if latex and operator.level == _PRODUCT and self.operator != "*":
-            return operator.latex.format(*texts), _PRODUCT
+            texts.append(text if level >= needed else _fenced(text, latex))
         return (operator.latex if latex else operator.text).format(*texts), operator.level
 
     def to_list(self) -> Any:
@@ -174,10 +188,36 @@ class Expression:
         """
         if isinstance(record, str):
             return cls(column=record)
-        if isinstance(record, list) and record and isinstance(record[0], str) and record[0] in OPERATORS:
-            if len(record) == 1 + OPERATORS[record[0]].arity:
-                return cls(record[0], tuple(cls.from_list(each) for each in record[1:]))
+        operator = OPERATORS.get(str(record[0])) if isinstance(record, list) and record else None
+        if operator is not None and len(record) == 1 + operator.arity:
+            return cls(operator.name, tuple(cls.from_list(each) for each in record[1:]))
         raise ValueError(f"an expression reads {record!r:.60}; expected a column, or an operator and its arguments.")
+
+
+def _fenced(text: str, latex: bool) -> str:
+    return rf"\left({text}\right)" if latex else f"({text})"
+
+
+def _product(factors: list[tuple[str, int, Fraction]], latex: bool) -> tuple[str, int]:
+    """The text of a product of texts that hold together so tightly, to some powers, sorted; and how tightly it does."""
+    above, below = list[str](), list[str]()
+    for text, level, power in sorted(factors):
+        size = abs(power)
+        if size == Fraction(1, 2):
+            text, level = (rf"\sqrt{{{text}}}" if latex else f"sqrt({text})"), _ATOM
+        elif size != 1:
+            text = text if level >= _ATOM else _fenced(text, latex)
+            shown = str(size) if size.denominator == 1 else f"({size})"
+            text, level = f"{text}^{{{size}}}" if latex else f"{text}^{shown}", _POWER
+        alone = len(factors) == 1 and (latex or power > 0)
+        text = text if alone or level >= _PRODUCT else _fenced(text, latex)
+        (above if power > 0 else below).append(text)
+        if len(factors) == 1 and power > 0:
+            return text, level
+    if latex:
+        top, bottom = (r"\,".join(each) for each in (above, below))
+        return (rf"\frac{{{top or 1}}}{{{bottom}}}" if below else top), _PRODUCT
+    return "/".join(["*".join(above) or "1", *below]), _PRODUCT
 
 
 def read_operators(operators: Any, rungs: int) -> list[tuple[Operator, ...]]:

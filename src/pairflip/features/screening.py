@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.features.expansion import Ints, Library, distinct, marked, marks_of
-from pairflip.features.expressions import BY_CODE, Expression, Operator
+from pairflip.features.expressions import Expression, Operator
 from pairflip.least_squares import Floats
 from pairflip.supports import distinct_supports
 
@@ -44,6 +45,10 @@ class Pool(NamedTuple):
         if most is not None and at.size > most:
             at = np.sort(at[np.argsort(-values[at, 0], kind="stable")[:most]])
         return Pool(pairs[at], values[at], complexity[at])
+
+    def some(self, which: NDArray[Any]) -> Pool:
+        """Some of them."""
+        return Pool(self.pairs[which], self.values[which], self.complexity[which])
 
     def columns(self, library: Library) -> Floats:
         """Their values (c, M)."""
@@ -98,7 +103,7 @@ def screen(
     gained, n = gains(columns, models), len(columns)
     itself = np.column_stack([np.full(n, ITSELF), np.arange(n), np.arange(n)])
     own = Pool(itself, np.column_stack([gained, marked(columns, marks, False)]), library.complexity)
-    pool = empty_pool().joined(Pool(*(each[gained > 0.0] for each in own)), keep)
+    pool = empty_pool().joined(own.some(gained > 0.0), keep)
     room = max(2 * keep, _FEWEST)
     pairs, values, at, v = np.zeros((room, 3), np.int64), np.zeros((room, 3)), np.zeros(4, np.int64), np.zeros(rows)
     least = 0.0
@@ -244,7 +249,7 @@ def search(
                 break
             error = squares[0]
             present = models_of(columns, target, np.stack([np.delete(supports[0], slot) for slot in range(size)]))
-        best = Pool(*(each[supports[0]] for each in pool))
+        best = pool.some(supports[0])
         problem = SubsetProblem(best.columns(library).T, y, center="fold" if intercept else None)
         fit = problem.fit(np.arange(size))
         named = tuple(best.expression(at, library) for at in range(size))

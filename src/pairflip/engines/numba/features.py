@@ -74,8 +74,8 @@ def screen(code, columns, first, end, at, allowed, unit, centred, residuals, bas
     gain more than `least`.
 
     The gain of a column with a model is what its squared error falls by, with residuals (m, M) and an orthonormal basis
-    (m, d, M) for each model; the largest counts. Pairs (c, 3), the code and two columns, and values (c, 3), the gain and
-    two marks by which equal columns are known, are written until they are full; at (4,) says where to go on (two
+    (m, d, M) for each model; the largest counts. Pairs (c, 3), the code and two columns, and values (c, 3), the gain
+    and two marks by which equal columns are known, are written until they are full; at (4,) says where to go on (two
     numbers), how many were written, and how many combinations were looked at. `v` (M,) is workspace. True: all
     combinations were looked at.
     """
