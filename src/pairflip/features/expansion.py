@@ -73,14 +73,13 @@ class Library:
         allowed, unit = self.unit_table(operator)
         n = len(self.expressions)
         if operator.arity == 1:
-            i = np.arange(self.first, n)
-            i = i[allowed[unit[i], unit[0]]]
+            i = self.first + np.flatnonzero(allowed[unit[self.first :], unit[0]])
             yield operator.codes[0], i, np.zeros_like(i)
             return
-        for i in range(max(self.first, 1), n):
-            j = np.flatnonzero(allowed[unit[i], unit[:i]])
+        for last in range(max(self.first, 1), n):
+            j = np.flatnonzero(allowed[unit[last], unit[:last]])
             for code in operator.codes:
-                yield code, np.full(j.size, i), j
+                yield code, np.full(j.size, last), j
 
 
 def marks_of(rows: int) -> Floats:

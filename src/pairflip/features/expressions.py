@@ -228,7 +228,7 @@ def read_operators(operators: Any, rungs: int) -> list[tuple[Operator, ...]]:
     each_rung = [given] * rungs if all(isinstance(each, str) for each in given) else [_names(each) for each in given]
     if len(each_rung) != rungs:
         raise ValueError(f"operators are given for {len(each_rung)} rungs; expected {rungs}, or one list for all.")
-    unknown = [name for names in each_rung for name in names if name not in OPERATORS]
+    unknown = list(dict.fromkeys(name for names in each_rung for name in names if name not in OPERATORS))
     if unknown or not all(each_rung):
         raise ValueError(f"operators have {listed(unknown) or 'no entry'}; expected some of: {' '.join(OPERATORS)}.")
     return [tuple(operator for name, operator in OPERATORS.items() if name in names) for names in each_rung]

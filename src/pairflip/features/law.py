@@ -352,8 +352,8 @@ def find_law(
         Names of the columns of an array; else ``x0, x1, ...``.
     units
         Unit of every column by its name, perhaps that of the target, too; or a text such as ``"m=kg, v=m/s, y=J"``.
-        Base units are names that are compared and never converted. Only like units are added, and logarithms, exponentials,
-        sines and cosines take pure numbers. Coefficients have units where that of the target is given.
+        Base units are names that are compared and never converted. Only like units are added, and logarithms,
+        exponentials, sines and cosines take pure numbers. Coefficients have units where that of the target is given.
     operators
         Some of ``+ - |-| * / ^-1 ^2 ^3 ^6 sqrt cbrt log exp exp- sin cos``, in a text or a list; a list of such lists
         gives each rung its own.

@@ -153,7 +153,7 @@ def neighbours(columns: Floats, y: Floats, support: Ints, most: int) -> tuple[In
         gained[others] = -1.0
         few = np.argsort(-gained, kind="stable")[:most]
         found.append(np.sort(np.column_stack([np.tile(others, (few.size, 1)), few]), axis=1))
-        errors.append(residual @ residual - gained[few])
+        errors.append(np.maximum(residual @ residual - gained[few], 0.0))
     every, squares = np.concatenate(found).astype(np.int64), np.concatenate(errors)
     first = distinct_supports(every).first
     best = first[np.argsort(squares[first], kind="stable")[:most]]
@@ -165,7 +165,7 @@ def descended(columns: Floats, y: Floats, support: Ints, most: int) -> tuple[Int
     supports, squares = neighbours(columns, y, support, most)
     while True:
         others, lower = neighbours(columns, y, supports[0], most)
-        if lower[0] >= squares[0] * (1.0 - _LOWER):
+        if not lower[0] < squares[0] * (1.0 - _LOWER):
             return supports, squares
         supports, squares = others, lower
 
@@ -245,7 +245,9 @@ def search(
             ends = [descended(columns, target, each, models) for each in first]
             supports, squares = min(ends, key=lambda end: float(end[1][0]))
             chosen = starts = columns[supports[0]]
-            if squares[0] >= error * (1.0 - _LOWER) or squares[0] <= _EXACT * total:
+            left = target - _fit(chosen, target)
+            exact = left @ left <= _EXACT * total
+            if exact or not squares[0] < error * (1.0 - _LOWER):
                 break
             error = squares[0]
             present = models_of(columns, target, np.stack([np.delete(supports[0], slot) for slot in range(size)]))
@@ -254,7 +256,7 @@ def search(
         fit = problem.fit(np.arange(size))
         named = tuple(best.expression(at, library) for at in range(size))
         laws.append(Fitted(named, fit.coef, float(fit.intercept)))
-        if squares[0] <= _EXACT * total:
+        if exact:
             break
         present = models_of(columns, target, supports)
     return laws

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from pairflip.text import listed, quoted
 
-_FACTOR = re.compile(r"([^\W\d]+|[%°Å])\s*(?:(?:\^|\*\*)?\s*(-?\d+(?:/\d+)?|\(\s*-?\d+(?:/\d+)?\s*\)))?")
+_FACTOR = re.compile(r"([^\W\d]+|[%°Å])(?:(?:\s*(?:\^|\*\*)\s*)?(-?\d+|\(\s*-?\d+(?:/\d+)?\s*\)))?")
 _HOW = "such as 'kg m^2/s^2', 'm^(1/2)', or '1' for pure numbers"
 
 
