@@ -58,7 +58,7 @@ def law(
     cv: Cv = None,
     choose: Rule = "one_se",
     keep_terms: Keep = 10_000,
-    effort: Effort = "quick",
+    effort: Effort = "normal",
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
     out: Out = None,
