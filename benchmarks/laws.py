@@ -146,7 +146,8 @@ def report_speed():
     print(
         f"{count:,} combinations: screened against the target {first:.1f} s, against ten models of two columns "
         f"{later:.1f} s ({1e6 * first / count:.2f} and {1e6 * later / count:.2f} us each), {kept:,} kept; "
-        f"laws of 1 and 2 terms with 50,000 kept {whole:.1f} s; {more / 2**20:.0f} MiB ({peak / 2**20:.0f} MiB with all that is loaded); "
+        f"laws of 1 and 2 terms with 50,000 kept {whole:.1f} s; {more / 2**20:.0f} MiB "
+        f"({peak / 2**20:.0f} MiB with all that is loaded); "
         f"two terms: {' and '.join(texts)}"
     )
 

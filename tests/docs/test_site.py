@@ -110,8 +110,8 @@ def test_an_example_is_a_script_with_a_title_and_pictures(script):
             assert all(hasattr(home, alias.name) for alias in node.names)
 
 
-def test_there_are_nine_examples():
-    assert len(GALLERY) == 9
+def test_there_are_ten_examples():
+    assert len(GALLERY) == 10
 
 
 @pytest.fixture
