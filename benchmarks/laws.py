@@ -54,6 +54,11 @@ def is_law(terms, name):
     return bool(np.isfinite(left).all() and left @ left < 1e-16 * (truth @ truth))
 
 
+def needless(terms, name):
+    """How many single terms could be left out of terms that make the law."""
+    return sum(is_law([other for other in terms if other is not each], name) for each in terms)
+
+
 def lasso(X, y, operators, rungs, most=20_000):
     """Terms of LassoCV, the rule of one standard error, on the expanded library; None where that is too large."""
     from sklearn.linear_model import Lasso, LassoCV
@@ -84,27 +89,27 @@ def report_recovery():
     from pairflip import find_law
 
     warnings.simplefilter("ignore")
-    every = list(draws(3))
+    every = list(draws(2))
     print(f"\nTen laws ({ROWS} rows, {NOISE:.0%} noise, {len(every)} draws, five folds, sizes 1 to 3)")
-    print(cells(["found", "CPU s", "combinations", "terms", "RMSE/noise", "LASSO"], 13), "  law (first draw)")
+    print(cells(["found", "needless", "CPU s", "combinations", "RMSE/noise", "LASSO"], 13), "  law (first draw)")
     total = []
     for name, (_, _, operators, rungs) in LAWS.items():
-        found, seconds, sizes, errors, shown = [], [], [], [], None
+        found, seconds, more, errors, shown = [], [], [], [], None
         for draw in every:
             X, truth, y = table(name, draw)
             began = time.process_time()
             result = find_law(X, y, operators=operators, rungs=rungs, cv=5, seed=draw)
             seconds.append(time.process_time() - began)
             found.append(is_law(result.expressions, name))
-            sizes.append(result.size)
+            more.append(needless(result.expressions, name) if found[-1] else 0)
             errors.append(result.at().rmse / (NOISE * truth.std()))
             shown = shown or result
         X, _, y = table(name, every[0])
         terms = lasso(X, y, operators, rungs)
         peer = "too large" if terms is None else f"{len(terms)} terms" + (", it" if is_law(terms, name) else "")
         total.append(np.mean(found))
-        row = [f"{sum(found)} of {len(found)}", f"{np.median(seconds):.1f}", f"{shown.generated:,}",
-               f"{np.median(sizes):.0f}", f"{np.mean(errors):.2f}", peer]  # fmt: skip
+        row = [f"{sum(found)} of {len(found)}", f"{sum(more)} terms", f"{np.median(seconds):.1f}",
+               f"{shown.generated:,}", f"{np.mean(errors):.2f}", peer]  # fmt: skip
         print(cells(row, 13), f"  {name}: {shown.text}", flush=True)
     sure, mean = sum(each == 1.0 for each in total), np.mean(total)
     print(f"found in every draw: {sure} of {len(total)} laws; of all tables: {mean:.0%}")

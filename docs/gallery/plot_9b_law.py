@@ -2,8 +2,8 @@
 A law with units: the heat that a wall lets through
 ===================================================
 
-Two hundred walls, each with a conductivity, an area, a thickness and two temperatures, and the heat that flows, measured
-with an error of one per cent. Which equation is it?
+Two hundred walls, each with a conductivity, an area, a thickness and two temperatures, and the heat that flows,
+measured with an error of one per cent. Which equation is it?
 """
 
 # %%
