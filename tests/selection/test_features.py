@@ -345,16 +345,17 @@ def test_terms_that_held_out_rows_do_not_have_are_counted():
 def test_threads_and_seeds():
     t = table(40, "abc", seed=10)
     y = t["a"] * t["b"] + 0.1 * np.random.default_rng(10).normal(size=40)
-    one, two = (find_law(t, y, cv=4, keep=300, n_jobs=jobs).to_dict() for jobs in (1, 2))
+    options = {"cv": 4, "keep": 300, "operators": "+ * / sqrt", "effort": "quick"}
+    one, two = (find_law(t, y, n_jobs=jobs, **options).to_dict() for jobs in (1, 2))
     one["seconds"] = two["seconds"] = 0.0
     assert one == two
-    assert find_law(t, y, cv=4, keep=300, seed=1).at(1).rmse != one["equations"][0]["rmse"]
+    assert find_law(t, y, seed=1, **options).at(1).rmse != one["equations"][0]["rmse"]
 
 
 def test_one_standard_error_prefers_fewer_terms():
     t = table(60, "ab", seed=11)
     y = t["a"] * t["b"] + 0.3 * np.random.default_rng(11).normal(size=60)
-    options = {"cv": 5, "keep": 300, "sizes": range(1, 4)}
+    options = {"cv": 5, "keep": 300, "sizes": range(1, 4), "operators": "+ * / sqrt", "effort": "quick"}
     few, lowest = (find_law(t, y, choose=choose, **options) for choose in ("one_se", "best"))
     assert few.size == 1
     assert lowest.size == int(np.argmin([each.rmse for each in lowest.equations])) + 1

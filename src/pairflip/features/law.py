@@ -29,6 +29,7 @@ _KIND = "pairflip law"
 _LARGEST = 8  # terms of a law
 _FEW_ROWS = 20  # with fewer, one row is left out at a time
 _DIGITS = 5
+_BEYOND = 1e100  # predictions of held-out rows that are larger are not defined: their squares would not be numbers
 _DAMAGED = "the record of a law is damaged: {}; expected what Law.to_dict() gave."
 
 
@@ -502,7 +503,7 @@ def _held_out(folds: Folds, X: Floats, y: Floats, names: Sequence[str], laws: Se
     errors, undefined = [], 0
     for rows, left_out, law in zip(folds.rows, folds.left_out, laws, strict=True):
         predicted = law.predict(dict(zip(names, X[rows].T, strict=True))) * np.ones(rows.size)
-        lost = ~np.isfinite(predicted)
+        lost = ~(abs(predicted) < _BEYOND)
         undefined += int(lost.sum())
         predicted[lost] = np.delete(y, left_out).mean()
         errors.append((y[rows] - predicted) ** 2)
