@@ -23,6 +23,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "honesty": "honesty",
     "imputation": "imputation",
     "intervals": "honesty.report_intervals",
+    "laws": "laws",
     "loo": "leave_one_out",
     "million": "wide.report_million",
     "peers": "peers",

@@ -16,6 +16,7 @@ _HOME = {
     "SubsetClassifierCV": "estimators",
     "BayesianSubsetRegressor": "estimators",
     "Comparison": "comparison",
+    "Law": "features",
     "Moments": "blocks",
     "Posterior": "search.posterior",
     "Proof": "search.prove",
@@ -29,6 +30,7 @@ _HOME = {
     "anneal": "search.best_subset",
     "best_subset": "search.best_subset",
     "compare": "comparison",
+    "find_law": "features",
     "half_sample_stability": "selection",
     "posterior": "search.posterior",
     "prove": "search.prove",
@@ -44,11 +46,12 @@ _FORMER = {  # names of version 0.2, which leave with 0.4
     "AnnealedSubsetClassifierCV": "SubsetClassifierCV",
     "BayesianSubset": "BayesianSubsetRegressor",
 }
-_MODULES = ("datasets", "figures", "preprocessing", "testing", "theory")
+_MODULES = ("datasets", "features", "figures", "preprocessing", "testing", "theory")
 
 __all__ = [
     "BayesianSubsetRegressor",
     "Comparison",
+    "Law",
     "Moments",
     "Posterior",
     "Proof",
@@ -67,7 +70,9 @@ __all__ = [
     "best_subset",
     "compare",
     "datasets",
+    "features",
     "figures",
+    "find_law",
     "half_sample_stability",
     "posterior",
     "preprocessing",
@@ -83,7 +88,7 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
-    from pairflip import datasets, figures, preprocessing, testing, theory
+    from pairflip import datasets, features, figures, preprocessing, testing, theory
     from pairflip.blocks import Moments
     from pairflip.comparison import Comparison, compare
     from pairflip.estimators import (
@@ -93,6 +98,7 @@ if TYPE_CHECKING:
         SubsetRegressor,
         SubsetRegressorCV,
     )
+    from pairflip.features import Law, find_law
     from pairflip.problem import SubsetProblem
     from pairflip.report import write_report
     from pairflip.search.best_subset import anneal, best_subset

@@ -90,7 +90,7 @@ OFTEN = {"SubsetProblem", "posterior", "theory"}  # others only if asked; a test
 def test_every_public_name_loads_on_its_own(name):
     kind = answer(f"import json, pairflip; print(json.dumps(type(pairflip.{name}).__name__))")
     assert kind in ("type", "ABCMeta", "function", "module")
-    assert (kind == "module") == (name in ("datasets", "figures", "preprocessing", "testing", "theory"))
+    assert (kind == "module") == (name in ("datasets", "features", "figures", "preprocessing", "testing", "theory"))
 
 
 @pytest.mark.parametrize("first", ["from pairflip import SubsetRegressor", "from pairflip import *"])

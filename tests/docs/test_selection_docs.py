@@ -20,6 +20,7 @@ PAGES = [
     "posterior.md",
     "cluster.md",
     "groups.md",
+    "how-to/laws.md",
     "limits.md",
     "predicting.md",
     "preprocessing.md",

@@ -12,6 +12,7 @@ from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainCommand, PlainGroup
 from pairflip.cli.fit import fit
+from pairflip.cli.law import law
 from pairflip.cli.options import expanded
 from pairflip.cli.posterior import posterior
 from pairflip.cli.predict import predict
@@ -43,6 +44,6 @@ def main(
 
 
 for command in (
-    select, fit, prove, posterior, sample, predict, compare, report, publish, theory, reproduce, demo, doctor,
+    select, fit, prove, posterior, sample, predict, compare, law, report, publish, theory, reproduce, demo, doctor,
 ):  # fmt: skip
     app.command(cls=PlainCommand)(expanded(command))

@@ -213,6 +213,7 @@ _FIRST_USES = {
     "exact": ("energies that are not quadratic", 3),
     "annealing": ("annealing", 15),
     "models": ("the posterior", 5),
+    "features": ("generated columns", 3),
 }
 """What the kernels of a module are for, and seconds of compiling them on an idle core of 2.6 GHz."""
 _announced: set[str] = set()
