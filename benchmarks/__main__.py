@@ -19,6 +19,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "clusters": "clusters",
     "complete": "complete",
     "designs": "designs",
+    "designs-table": "designs.show",
     "ess": "effective",
     "honesty": "honesty",
     "imputation": "imputation",

@@ -1,10 +1,10 @@
 """The designs of Hastie, Tibshirani & Tibshirani (Statistical Science 35, 579, 2020): which predicts best?
 
-`python -m benchmarks designs` draws tables of normal columns (neighbours correlated by rho^|i - j|, five coefficients of
-1 in front, noise by the signal-to-noise ratio) and fits every method to each, its penalty or size chosen by ten folds.
-Relative test error is the mean squared error on new rows, computed from the
-coefficients, over that of the noise: 1 is perfect, 1 + SNR is the mean. PAIRFLIP_DRAWS (10) tables of each design,
-PAIRFLIP_JOBS (all cores) processes. Writes docs/results/designs.csv and docs/results/designs.svg.
+`python -m benchmarks designs` draws tables of normal columns (neighbours correlated by rho^|i - j|, five coefficients
+of 1 in front, noise by the signal-to-noise ratio) and fits every method to each, its penalty or size chosen by ten
+folds. Relative test error is the mean squared error on new rows, computed from the coefficients, over that of the
+noise: 1 is perfect, 1 + SNR is the mean. PAIRFLIP_DRAWS (10) tables of each design, PAIRFLIP_JOBS (all cores)
+processes; stopped before its end, it keeps what is done, and `designs-table` shows it. Writes docs/results/designs.csv and docs/results/designs.svg.
 """
 
 import csv
@@ -179,7 +179,7 @@ def report():
         for part in pool(delayed(run)(*job, names) for job in jobs):
             lines.writerows(part)
             file.flush()
-    show(path)
+    show()
 
 
 def read(path):
@@ -193,7 +193,7 @@ def read(path):
     return found
 
 
-def show(path):
+def show(path=DOCS / "results" / "designs.csv"):
     """The table for the documentation, and the figure."""
     found = read(path)
     names = list(dict.fromkeys(name for each in found.values() for name in each))

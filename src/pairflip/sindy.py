@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pairflip.blas import one_blas_thread
 from pairflip.engines import get_engine
-from pairflip.engines.blas import one_blas_thread
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.automatic_proof import proof_of
