@@ -4,7 +4,8 @@
 of 1 in front, noise by the signal-to-noise ratio) and fits every method to each, its penalty or size chosen by ten
 folds. Relative test error is the mean squared error on new rows, computed from the coefficients, over that of the
 noise: 1 is perfect, 1 + SNR is the mean. PAIRFLIP_DRAWS (10) tables of each design, PAIRFLIP_JOBS (all cores)
-processes; stopped before its end, it keeps what is done, and `designs-table` shows it. Writes docs/results/designs.csv and docs/results/designs.svg.
+processes; stopped before its end, it keeps what is done, and `designs-table` shows it. Writes docs/results/designs.csv
+and docs/results/designs.svg.
 """
 
 import csv
