@@ -160,13 +160,13 @@ def explained(r2: float) -> str:
     return "worse than the mean" if r2 < 0 else f"explained {percent(r2)} of the variance"
 
 
-def r2_text(r2: float) -> str:
-    """R2 in a table: two decimals, down to -1; more where it is nearly 1, so that it is not rounded to that."""
+def r2_text(r2: float, decimals: int = 2) -> str:
+    """R2 in a table: so many decimals, down to -1; more where it is nearly 1, so that it is not rounded to that."""
     r2 = float(r2)
     if not math.isfinite(r2):
         return NOTHING
-    decimals = min(6, max(2, -math.floor(math.log10(1.0 - r2)))) if r2 < 1 else 2
-    return "worse than the mean" if r2 < -1 else f"{r2:.{decimals}f}".replace("-0.00", "0.00")
+    decimals = min(6, max(decimals, -math.floor(math.log10(1.0 - r2)))) if r2 < 1 else decimals
+    return "worse than the mean" if r2 < -1 else f"{round(r2, decimals) + 0.0:.{decimals}f}"
 
 
 def aligned(values: Iterable[float], digits: int = 4, least: int = 2) -> list[str]:

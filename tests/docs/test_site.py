@@ -110,8 +110,8 @@ def test_an_example_is_a_script_with_a_title_and_pictures(script):
             assert all(hasattr(home, alias.name) for alias in node.names)
 
 
-def test_there_are_twelve_examples():
-    assert len(GALLERY) == 12
+def test_there_are_thirteen_examples():
+    assert len(GALLERY) == 13
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def average_words(curve: SizeCurve) -> str:
         return ""
     words = vocabulary(curve)
     errors = words.shown(np.array([average.error, subset.error])).tolist()
-    both = f"{words.minimized} {number(errors[0], 3)} against {number(errors[1], 3)}"
+    both = f"{words.minimized} {number(errors[0], words.digits)} against {number(errors[1], words.digits)}"
     if average.ranked is not None and subset.ranked is not None:
         both += f" ({words.ranking} {average.ranked[0]:.2f} against {subset.ranked[0]:.2f})"
     if not average.squares:

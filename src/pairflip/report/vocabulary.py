@@ -6,7 +6,8 @@ Sentences elsewhere are the same for all kinds; `vocabulary` is the one place th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from functools import cached_property
+from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,8 @@ Paragraph = tuple[str, tuple[Piece, ...]]
 """A label, and sentences."""
 NAME_LENGTH = 48
 """Characters of a name in a sentence."""
+_PRECISE = 0.005
+"""Standard error of an error, as a fraction of it, below which more digits of it are told."""
 
 
 class ToldNumber(NamedTuple):
@@ -68,13 +71,21 @@ class Vocabulary:
         """Values of cv_error as what is `minimized`."""
         return np.asarray(np.sqrt(2.0 * np.maximum(cv_error, 0.0)))
 
+    @cached_property
+    def digits(self) -> int:
+        """Of errors in sentences: three, more where so many rows were held out that errors are known better."""
+        at = int(np.argmin(self.curve.cv_error))
+        error, spread = float(self.curve.cv_error[at]), float(self.curve.cv_error_se[at])
+        relative = spread / error if error > 0 else 1.0
+        return 3 if not 0.0 < relative < _PRECISE else min(6, 2 - floor(log10(relative)))
+
     def error(self, size: int) -> float:
         """The error of held-out rows that people are shown first."""
         return held_out(self.curve, size).rmse
 
     def error_text(self, size: int) -> str:
         """That error in a sentence."""
-        return number(self.error(size), 3)
+        return number(self.error(size), self.digits)
 
     def error_cells(self, sizes: Sequence[int]) -> list[str]:
         """That error down a column of a table."""
@@ -95,7 +106,7 @@ class Vocabulary:
         """What is explained, or how well rows are ranked, down a column of a table."""
         if self.curve.ranked is not None:
             return [f"{self.curve.ranked[self.curve.at(size)]:.3f}" for size in sizes]
-        return [r2_text(held_out(self.curve, size).r2) for size in sizes]
+        return [r2_text(held_out(self.curve, size).r2, self.digits - 1) for size in sizes]
 
     def share_text(self, size: int) -> str:
         """The same in a sentence: ``explained 87 % of the variance``, ``AUC 0.912``."""
@@ -126,7 +137,7 @@ class Vocabulary:
         """How well the chosen columns predict new rows: an error, then what is explained or how rows are ranked."""
         chosen, value, ends = self.corrected(size), self.error_text(size), ""
         if chosen is not None:
-            value, low, high = (number(each, 3) for each in chosen.rmse)
+            value, low, high = (number(each, self.digits) for each in chosen.rmse)
             ends = f"{low} to {high}"
         return [ToldNumber("RMSE", value, _notes(ends, self.without_columns())), self.share(size)]
 
@@ -134,8 +145,8 @@ class Vocabulary:
         """What is explained of the variance or of the deviance; an interval may begin below 0."""
         chosen = self.corrected(size)
         if chosen is None:
-            return ToldNumber(self.explains, r2_text(held_out(self.curve, size).r2))
-        value, low, high = (r2_text(each) for each in chosen.r2)
+            return ToldNumber(self.explains, r2_text(held_out(self.curve, size).r2, self.digits - 1))
+        value, low, high = (r2_text(each, self.digits - 1) for each in chosen.r2)
         return ToldNumber(self.explains, value, f"{'below 0' if chosen.r2[1] < 0 else low} to {high}")
 
     @property
