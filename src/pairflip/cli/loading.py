@@ -83,11 +83,8 @@ class Loaded:
         if groups:  # the columns that stand for the categories of one column
             arguments["groups"] = groups | arguments.get("groups", {})
         arguments |= {"center": None if model.center == "none" else model.center, "always": always, "ridge": ridge}
-        if not quiet:
-            for item in (*table.dropped, *table.notes):
-                say(f"{item}.")
         if self.stream is not None:
-            return SubsetProblem.from_blocks(
+            problem = SubsetProblem.from_blocks(
                 self.stream.batches(),
                 names=self.stream.names,
                 target_names=self.stream.targets,
@@ -99,15 +96,20 @@ class Loaded:
                 progress=False if quiet else None,
                 **arguments,
             )
-        return SubsetProblem(
-            table.X,
-            y,
-            names=table.names,
-            loss=self.loss,
-            **({} if preprocess is None else {"preprocess": preprocess}),
-            **self.arguments,
-            **arguments,
-        )
+        else:
+            problem = SubsetProblem(
+                table.X,
+                y,
+                names=table.names,
+                loss=self.loss,
+                **({} if preprocess is None else {"preprocess": preprocess}),
+                **self.arguments,
+                **arguments,
+            )
+        if not quiet:
+            for item in (*table.dropped, *table.notes):
+                say(f"{item}.")
+        return problem
 
 
 def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
