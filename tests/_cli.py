@@ -95,4 +95,4 @@ def assert_refused(result, *expected):
     assert error.rstrip().endswith((".", ")"))
     assert len(error) < 400
     for text in expected:
-        assert text in error
+        assert text in error, error
