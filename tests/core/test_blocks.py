@@ -409,6 +409,7 @@ def test_dask_tables(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_dask_survives_a_killed_worker(tmp_path):
     pytest.importorskip("distributed")
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200_000, 20)), columns=[f"c{j}" for j in range(20)])
