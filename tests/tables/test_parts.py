@@ -124,7 +124,7 @@ def _gap(i, table):
 @pytest.mark.parametrize(("change", "words", "option"), [
     (_other_column, "'part-2.csv' lacks 'c', unlike 'part-0.csv'", "--drop-text"),
     (_other_order, "'part-2.csv' has its columns in another order", "--drop-text"),
-    (_text, "'part-2.csv' cannot be read", "--drop-text"),
+    (_text, "'part-2.csv' cannot be read (column 'd': ", "--drop-text"),
     (_gap, "column 'd' is missing or infinite in 1 row", "--drop-text"),
     (None, "1 column of 'part-0.csv' does not hold numbers: 'colour' (text); expected numbers: leave them out", None),
     (None, "--impute cannot be used for a table that is read in batches", "--impute=median"),

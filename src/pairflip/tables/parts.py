@@ -6,6 +6,7 @@ sums. Parquet, CSV and Arrow files are read by pyarrow, NumPy files are mapped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -183,18 +184,20 @@ def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -
 
 
 @contextmanager
-def _plain_errors(file: Path) -> Iterator[None]:
-    """What pyarrow and the operating system have to say about a file, in one sentence."""
-    arrow = import_module("pyarrow")
+def _plain_errors(file: Path, header: Sequence[str] = ()) -> Iterator[list[int]]:
+    """What pyarrow and the operating system have to say about a file, in one sentence, after how many rows."""
+    arrow, done = import_module("pyarrow"), list[int]()
     try:
-        yield
+        yield done
     except TableError:
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
         reason = " ".join(str(error).split()).split(". Detail")[0].rstrip(".")
+        reason = re.sub(r"In CSV column #(\d+)", lambda at: f"column {quoted(header[int(at[1])])}", reason)
+        after = f" after row {sum(done):,}" if sum(done) else ""
         raise TableError(
-            f"{file.name!r} cannot be read ({reason[:200]}); expected a whole table with the same columns and kinds of "
-            "values as the other parts."
+            f"{file.name!r} cannot be read{after} ({reason[:200]}); expected a whole table with the same columns and "
+            "kinds of values as the other parts."
         ) from None
 
 
@@ -254,17 +257,20 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
         for first in range(0, len(X), _BATCH):
             yield dict(zip(columns, np.asarray(X[first : first + _BATCH])[:, at].T, strict=True))
         return
-    with _plain_errors(file):
+    text = suffix in TEXT
+    with _plain_errors(file, find_layout(file).header if text else ()) as done:
         if suffix in PARQUET:
             parquet = import_module("pyarrow.parquet").ParquetFile(file, memory_map=True)
-            yield from parquet.iter_batches(batch_size=_BATCH, columns=list(columns))
-        elif suffix in ARROW:
-            reader, is_file = _arrow_reader(file)
-            every = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
-            for batch in every:
-                yield batch.select(list(columns))
+            every = parquet.iter_batches(batch_size=_BATCH, columns=list(columns))
+        elif text:
+            every = _text_reader(file, list(columns), as_text)
         else:
-            yield from _text_reader(file, list(columns), as_text)
+            reader, is_file = _arrow_reader(file)
+            batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
+            every = (batch.select(list(columns)) for batch in batches)
+        for batch in every:
+            yield batch
+            done.append(batch.num_rows)
 
 
 def _arrow_reader(file: Path) -> tuple[Any, bool]:
