@@ -145,15 +145,8 @@ def latex_equation(model: LinearModel) -> str:
     total = r" \Big/ \sum_j e^{\eta_j}" if model.link.shared else ""
     means = [model.link.latex.replace(r"\eta", eta) + total for eta in etas]
     lines = [f"$\\displaystyle {each}$\n" for each in _equations(list(map(text, model.predicted)), sums, etas, means)]
-    return "\n".join(
-        [
-            r"\begingroup\raggedright\relpenalty=10000\parskip=4pt",
-            *lines,
-            *map(escaped, model.notes),
-            r"\par\endgroup",
-            "",
-        ]
-    )
+    head = r"\begingroup\raggedright\relpenalty=10000\parskip=4pt"
+    return "\n".join([head, *lines, *map(escaped, model.notes), r"\par\endgroup", ""])
 
 
 def json_equation(model: LinearModel) -> str:
