@@ -12,7 +12,7 @@ import pytest
 
 from _cli import invoke
 from pairflip.features import Expression, Law, Unit, expand, find_law
-from pairflip.features.expansion import MOST, build
+from pairflip.features.expansion import MOST, build, distinct
 from pairflip.features.expressions import DEFAULT, OPERATORS, read_operators
 from pairflip.features.screening import Models, models_of, screen, search, unit_columns
 
@@ -87,6 +87,9 @@ def test_equal_columns_come_once_in_their_simplest_form():
     assert "a" in texts
     assert "sqrt(a^2)" not in texts  # a itself
     assert texts.count("b^2/a") == 1
+    marks = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0], [1.0, 5.0]])
+    assert distinct(marks, np.array([3, 1, 2, 1])).tolist() == [1, 2, 3]
+    assert distinct(marks, np.array([2, 1, 2, 1])).tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -306,12 +309,26 @@ def test_threads_and_seeds():
 
 
 def test_one_standard_error_prefers_fewer_terms():
-    t = table(60, "ab", seed=11)
-    y = t["a"] * t["b"] + 0.3 * np.random.default_rng(11).normal(size=60)
+    t = table(60, "ab", seed=14)
+    y = t["a"] * t["b"] + 0.3 * np.random.default_rng(14).normal(size=60)
     options = {"cv": 5, "keep": 300, "sizes": range(1, 4), "operators": "+ * / sqrt", "effort": "quick"}
     few, lowest = (find_law(t, y, choose=choose, **options) for choose in ("one_se", "best"))
     assert few.size == 1
-    assert lowest.size == int(np.argmin([each.rmse for each in lowest.equations])) + 1
+    assert lowest.size == int(np.argmin([each.rmse for each in lowest.equations])) + 1 == 2
+
+
+def test_errors_of_held_out_rows_are_those_of_a_loop_by_hand():
+    """Of the straight line, in blocks of rows, which vary together."""
+    t, rng = table(31, "a", seed=12), np.random.default_rng(12)
+    y, folds = (t["a"] + rng.normal(size=31)).rename("y"), np.array_split(np.arange(31), 4)
+    law = find_law(t, y, rungs=0, sizes=1, cv="blocks:4")
+    lines = [np.polyfit(t["a"].drop(rows), y.drop(rows), 1) for rows in folds]
+    squares = [np.square(y[rows] - np.polyval(line, t["a"][rows])) for rows, line in zip(folds, lines, strict=True)]
+    mean = np.concatenate(squares).mean()
+    spread = np.sqrt(sum(rows.size * (rows.mean() - mean) ** 2 for rows in squares) / 31 / 3)
+    assert law.at().rmse == pytest.approx(np.sqrt(mean))
+    assert law.at().rmse_error == pytest.approx(spread / (2 * np.sqrt(mean)))
+    assert law.at().r2 == pytest.approx(1 - mean / np.var(y))
 
 
 @pytest.mark.parametrize(
