@@ -95,16 +95,14 @@ class RowScale(_Step):
         return np.asarray(Normalizer().transform(X))
 
 
-class SNV(_Step):
+class SNV(RowCentre):
     """Standard normal variate: from each row subtract its mean, and divide by its standard deviation.
 
     A row without variation becomes zeros.
     """
 
-    row_wise = True
-
     def _apply(self, X: Floats) -> Floats:
-        centred = X - X.mean(axis=1, keepdims=True)
+        centred = super()._apply(X)
         spread = centred.std(axis=1, keepdims=True)
         flat = spread <= _FLAT * np.abs(X).max(axis=1, keepdims=True)
         return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
@@ -130,9 +128,7 @@ class SavitzkyGolay(_Step):
     _numbers: ClassVar = {"window": (Integral, 1), "order": (Integral, 0), "derivative": (Integral, 0)}
 
     def __init__(self, window: int = 11, order: int = 2, derivative: int = 1) -> None:
-        self.window = window
-        self.order = order
-        self.derivative = derivative
+        self.window, self.order, self.derivative = window, order, derivative
 
     def _check(self) -> None:
         super()._check()
@@ -252,11 +248,8 @@ class Impute(_Step):
         noise: float = 0.0,
         random_state: int = 0,
     ) -> None:
-        self.method = method
-        self.indicator = indicator
-        self.n_neighbors = n_neighbors
-        self.noise = noise
-        self.random_state = random_state
+        self.method, self.indicator, self.n_neighbors = method, indicator, n_neighbors
+        self.noise, self.random_state = noise, random_state
 
     def _check(self) -> None:
         super()._check()
@@ -323,8 +316,7 @@ class Products(_Step):
     _numbers: ClassVar = {"degree": (Integral, 1)}
 
     def __init__(self, degree: int = 1, interactions: bool = False) -> None:
-        self.degree = degree
-        self.interactions = interactions
+        self.degree, self.interactions = degree, interactions
 
     def _apply(self, X: Floats) -> Floats:
         n = X.shape[1]
@@ -366,8 +358,7 @@ class OnColumns(_Step):
     transformer_: Any
 
     def __init__(self, transformer: Any, columns: Sequence[int]) -> None:
-        self.transformer = transformer
-        self.columns = columns
+        self.transformer, self.columns = transformer, columns
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
@@ -470,23 +461,21 @@ _LEARNED: dict[type, tuple[str, ...]] = {  # (N,) each, rows (M, N)
 
 def describe(fitted: Any) -> list[dict[str, Any]] | None:
     """The steps of a fitted transformer as values for JSON, missing ones None; None where a step is not known."""
-    described = [_describe_step(each) for each in _steps(fitted, inside=False)]
-    return None if None in described else [each for each in described if each is not None]
-
-
-def _describe_step(step: Any) -> dict[str, Any] | None:
-    name = next((name for name, kind in _KNOWN.items() if type(step) is kind), None)
-    if name is None:
-        return None
-    n = int(step.n_features_in_)
-    values = {**step.get_params(deep=False), **{key: getattr(step, f"{key}_") for key in _LEARNED.get(type(step), ())}}
-    if isinstance(step, OnColumns):
-        values = {"columns": np.asarray(step.columns), "transformer": describe(step.transformer_)}
-        if values["transformer"] is None:
+    described, names = list[dict[str, Any]](), {kind: name for name, kind in _KNOWN.items()}
+    for step in _steps(fitted, inside=False):
+        kind = type(step)
+        if kind not in names:
             return None
-    if values.get("scale", 0) is None:  # a scaler that only centres
-        values["scale"] = np.ones(n)
-    return {"step": name, "n": n} | {key: _plain(value) for key, value in values.items()}
+        values = {**step.get_params(deep=False), **{key: getattr(step, f"{key}_") for key in _LEARNED.get(kind, ())}}
+        if kind is OnColumns:
+            values = {"columns": np.asarray(step.columns), "transformer": describe(step.transformer_)}
+            if values["transformer"] is None:
+                return None
+        n = int(step.n_features_in_)
+        if values.get("scale", 0) is None:  # a scaler that only centres
+            values["scale"] = np.ones(n)
+        described.append({"step": names[kind], "n": n} | {key: _plain(value) for key, value in values.items()})
+    return described
 
 
 def _plain(value: Any) -> Any:

@@ -185,11 +185,11 @@ class SubsetOptimizer(BaseOptimizer):
             here = [e for e in family if norms[e] > 0.0]  # a derivative that is zero has no terms
             if not here:
                 continue
-            search = _Search(here, self.forced, bool(self.unbias))
+            search = _Search(here, [int(j) for j in self.forced], bool(self.unbias))
             k, ridge, scores = self._choose(search, parts, wanted[here[0]], alphas, q)
             coef, proof, stability = self._final(search, whole, X, Y, k, ridge)
-            for at, e in enumerate(here):
-                self.coef_[e] = norms[e] * coef[at]
+            self.coef_[here] = norms[here, None] * coef
+            for e in here:
                 self.n_terms_[e], self.alpha_[e], self.scores_[e] = k, ridge, scores
                 self.proof_[e], self.stability_[e] = proof, stability
         self.history_.append(self.coef_)
@@ -326,11 +326,12 @@ class SubsetOptimizer(BaseOptimizer):
             norms[copies] = 0.0
 
 
-class _Search:
+class _Search(NamedTuple):
     """Supports and errors of some equations that share their terms."""
 
-    def __init__(self, equations: list[int], forced: Iterable[int], unbias: bool) -> None:
-        self.equations, self.forced, self.unbias = equations, [int(j) for j in forced], unbias
+    equations: list[int]
+    forced: list[int]
+    unbias: bool
 
     def problem(self, rows: Rows, alpha: float) -> SubsetProblem:
         """The problem of these rows: no intercept, because a constant is a term like any other."""
@@ -368,12 +369,9 @@ def supports_of(problem: SubsetProblem, sizes: Sequence[int]) -> list[tuple[Ints
     engine: Any = get_engine("numba")
     path, _ = engine.path(form, max(1, min(max(sizes), form.n_columns)), passes=_PASSES)
     for k in sizes:
-        if k == 0:
-            best.append((np.zeros(0, np.int64), None))
-        elif k > len(path):
-            best.append((None, None))
-        else:
+        support, proof = np.zeros(0, np.int64) if k == 0 else None, None
+        if 0 < k <= len(path):
             support = problem.columns_of(form.candidates[np.sort(path[k - 1])])
             proof = proof_of(problem, k, support, _AT_ONCE) if k < form.n_columns else None
-            best.append((support if proof is None else proof.support, proof))
+        best.append((support if proof is None else proof.support, proof))
     return best

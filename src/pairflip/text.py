@@ -214,6 +214,12 @@ def _finite(value: float, form: str) -> str:
     return f"{value:{form}}" if math.isfinite(value) else NOTHING
 
 
+def signed_sum(terms: Iterable[tuple[float, str]]) -> str:
+    """Texts with the signs of their values, as a sum such as ``-2 + 3*a``; ``0`` for none."""
+    text = " ".join(f"{'-' if value < 0 else '+'} {text}" for value, text in terms) or "0"
+    return f"-{text[2:]}" if text.startswith("- ") else text.removeprefix("+ ")
+
+
 def text_width() -> int:
     """Width of lines of text: that of the terminal, at most 100 since longer lines are hard to read; else 80."""
     return min(100, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 80

@@ -75,11 +75,6 @@ def test_the_terms_are_the_best_of_all(table, k, alpha, forced):
         )
 
 
-def test_a_constant_is_a_term_like_any_other(table):
-    X, Y = table
-    assert terms(SubsetOptimizer([2, 2]).fit(X, Y)) == [{0, 4}, {2, 7}]
-
-
 def test_biased_coefficients_are_those_of_ridge_regression(table):
     X, Y = table
     optimizer = SubsetOptimizer(2, 4.0, forced=[1], unbias=False).fit(X, Y)

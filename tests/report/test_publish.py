@@ -59,6 +59,14 @@ def squares():
     return selected("squares", "always")
 
 
+def quick(X, y, sizes, names=None, preprocess=None, **how):
+    return select_size(SubsetProblem(X, y, names=names, preprocess=preprocess), sizes, 5, effort="quick", **how)
+
+
+def normal(rows, columns, seed):
+    return np.random.default_rng(seed).normal(size=(rows, columns))
+
+
 def predicted(curve, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rows outside the range of the training rows
@@ -119,10 +127,8 @@ def test_columns_that_are_always_in_and_constants_are_in_the_equation(squares):
 
 
 def test_rounding_in_the_equation_is_harmless():
-    rng = np.random.default_rng(0)
-    X = 1e4 + rng.normal(size=(60, 5))  # a constant that cancels columns times coefficients
-    y = X @ [2.0, -1.0, 0.5, 0.0, 0.0] + 0.1 * rng.normal(size=60)
-    curve = select_size(SubsetProblem(X, y, names=list("abcde")), [1, 2, 3], 5, effort="quick")
+    X = 1e4 + normal(60, 5, 0)  # a constant that cancels columns times coefficients
+    curve = quick(X, X @ [2.0, -1.0, 0.5, 0.0, 0.0] + 0.1 * normal(60, 1, 1)[:, 0], [1, 2, 3], list("abcde"))
     text = text_equation(model_of(curve, "y"))
     formula = re.sub(r"\[(\w)\]", r"\1", text.partition("=")[2])
     told = eval(formula, dict(zip("abcde", X.T, strict=True)))
@@ -131,8 +137,8 @@ def test_rounding_in_the_equation_is_harmless():
 
 
 def test_where_nothing_predicts_the_model_is_the_constant():
-    rng = np.random.default_rng(1)
-    curve = select_size(SubsetProblem(rng.normal(size=(40, 6)), rng.normal(size=40)), [1, 2], 5, effort="quick")
+    table = normal(40, 7, 1)
+    curve = quick(table[:, :6], table[:, 6], [1, 2])
     assert recommended_size(curve) == 0
     assert text_equation(model_of(curve, "y")).startswith("y = ")
     assert results(curve)[0].startswith("No set of columns predicts")
@@ -140,11 +146,10 @@ def test_where_nothing_predicts_the_model_is_the_constant():
 
 def test_preprocessing_is_told_everywhere(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(40, 6))
-    y = X[:, 1] - 2 * X[:, 4] + 0.1 * rng.normal(size=40)
+    X = normal(40, 6, 4)
+    y = X[:, 1] - 2 * X[:, 4] + 0.1 * normal(40, 1, 5)[:, 0]
     for transformer, how in ((SNV(), "each row by itself"), (MSC(), "without the held-out rows")):
-        curve = select_size(SubsetProblem(X, y, preprocess=transformer), [1, 2], 5, effort="quick")
+        curve = quick(X, y, [1, 2], preprocess=transformer)
         words = curve.settings["preprocess"]
         curve.publish(tmp_path)
         files = ("methods.txt", "results.txt", "equation.txt", "equation.tex", "equation.json", "model.py")
@@ -154,20 +159,15 @@ def test_preprocessing_is_told_everywhere(tmp_path):
         assert paper.count(words) == paper.count(r"\caption{") > 3
         assert words in openpyxl.load_workbook(tmp_path / "tables.xlsx")["notes"]["A2"].value
         assert how in (tmp_path / "methods.txt").read_text()
-    curve = select_size(SubsetProblem(X, y, preprocess=QuantileTransformer(n_quantiles=9)), [1], 5, effort="quick")
-    curve.save(tmp_path / "a.json")
+    quick(X, y, [1], preprocess=QuantileTransformer(n_quantiles=9)).save(tmp_path / "a.json")
     assert how in methods(SizeCurve.load(tmp_path / "a.json"), "y")  # the file does not keep this transformer
 
 
-def test_results_tell_what_to_doubt(squares):
+def test_results_tell_what_to_doubt_and_rounding_is_no_constant(squares):
     answer = answer_of(squares)
     assert answer.cautions
     assert plain_paragraph(answer.bullets[-1]) in results(squares)
-
-
-def test_a_constant_that_is_rounding_is_left_out(squares):
-    curve = replace(squares, intercepts=squares.intercepts * 0 + 1e-13)
-    assert not model_of(curve, "y").constants.any()
+    assert not model_of(replace(squares, intercepts=squares.intercepts * 0 + 1e-13), "y").constants.any()
 
 
 def test_the_paragraph_of_methods_has_what_repeats_the_run(squares):
@@ -211,23 +211,12 @@ def test_leverages_are_saved_and_older_results_have_none(squares, tmp_path):
 
 
 def test_the_williams_plot_names_rows_beyond_the_limits():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(40, 3))
+    X = normal(40, 3, 2)
     X[5, 0] = 30.0
-    y = X[:, 0] + 0.1 * rng.normal(size=40)
+    y = X[:, 0] + 0.1 * normal(40, 1, 3)[:, 0]
     y[9] += 3.0
-    curve = select_size(SubsetProblem(X, y), [1], 5, effort="quick")
-    points = williams(curve, [f"row {i}" for i in range(40)])
+    points = williams(quick(X, y, [1]), [f"row {i}" for i in range(40)])
     assert {points.names[i] for i in points.outside} == {"row 5", "row 9"}
-
-
-def test_p_value_of_shuffled_targets():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 6))
-    curve = select_size(SubsetProblem(X, X[:, 0] + rng.normal(size=40)), [1, 2], 5, effort="quick", null=9)
-    numbers = shuffled(curve)
-    assert numbers.p_value == pytest.approx((1 + np.sum(curve.null.r2 >= numbers.observed)) / 10)
-    assert "permutation" in published_figures(curve, None)
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -299,12 +288,15 @@ def test_every_figure_opens_at_its_width(folder):
     compiled(folder, "open.tex")
 
 
-def test_narrow_figures_have_room():
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(40, 6))
-    problem = SubsetProblem(X, X[:, 0] + rng.normal(size=40), names=[f"{j} has a rather long name" for j in range(6)])
-    curve = select_size(problem, [1, 2], 5, effort="quick", stability=4, null=3)
-    for name, (_, drawings) in published_figures(curve, None).items():
+def test_shuffled_targets_and_the_room_of_narrow_figures():
+    table = normal(40, 7, 5)
+    names = [f"{j} has a rather long name" for j in range(6)]
+    curve = quick(table[:, :6], table[:, 0] + table[:, 6], [1, 2], names, stability=4, null=9)
+    numbers = shuffled(curve)
+    assert numbers.p_value == pytest.approx((1 + np.sum(curve.null.r2 >= numbers.observed)) / 10)
+    figures = published_figures(curve, None)
+    assert "permutation" in figures
+    for name, (_, drawings) in figures.items():
         figure = drawings["89mm"]
         figure.draw_without_rendering()
         legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
@@ -316,10 +308,8 @@ def test_narrow_figures_have_room():
 def test_the_workbook_holds_texts_and_numbers_and_no_formula(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     names = ["=1+1", "@x", "+a", "#N/A", "bell\x07", "b"]
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 6))
-    problem = SubsetProblem(X, X @ [1.0, 2.0, 3.0, 2.0, 2.0, 0.0], names=names)
-    select_size(problem, [4, 5], 5, effort="quick").publish(tmp_path)
+    X = normal(40, 6, 0)
+    quick(X, X @ [1.0, 2.0, 3.0, 2.0, 2.0, 0.0], [4, 5], names).publish(tmp_path)
     book = openpyxl.load_workbook(tmp_path / "tables.xlsx")
     assert book.sheetnames == ["sizes", "selection_counts", "coefficients", "predictions"]
     cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.value is not None]

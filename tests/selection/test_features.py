@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from _cli import invoke
 from pairflip.features import Expression, Law, Unit, expand, find_law
-from pairflip.features.expansion import MOST, build
+from pairflip.features.expansion import MOST, build, distinct
 from pairflip.features.expressions import DEFAULT, OPERATORS, read_operators
 from pairflip.features.screening import Models, models_of, screen, search, unit_columns
 
@@ -63,26 +64,17 @@ def different(columns, centred=True, tolerance=1e-8):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_expansion_is_what_brute_force_makes_without_equal_columns():
-    X = table(columns="ab")
-    blocks = list(expand(X, "+ - |-| * / ^2 sqrt log exp", rungs=1, block=3))
-    made = np.column_stack([block.columns for block in blocks])
-    every = brute_force(X, ["+", "-", "|-|", "*", "/", "^2", "sqrt", "log", "exp"], 1)
-    assert made.shape[1] == different([v for _, v in every])
-    assert different(made.T) == made.shape[1]
-    assert len(blocks) > 2
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_two_rungs_have_all_that_brute_force_has():
+@pytest.mark.parametrize(("operators", "rungs"), [("+ - |-| * / ^2 sqrt log exp", 1), ("+ - * / ^2 sqrt", 2)])
+def test_expansion_is_what_brute_force_makes_without_equal_columns(operators, rungs):
     """Of a difference and its negative there is one, which takes nothing away as long as there are sums."""
-    X, operators = table(columns="ab"), ["+", "-", "*", "/", "^2", "sqrt"]
-    made = np.column_stack([block.columns for block in expand(X, operators)])
-    ours = unit_columns(made.T.copy(), True)
-    theirs = unit_columns(np.array([v for _, v in brute_force(X, operators, 2)]), True)
+    X = table(columns="ab")
+    blocks = list(expand(X, operators, rungs, block=3))
+    ours = unit_columns(np.column_stack([block.columns for block in blocks]).T.copy(), True)
+    theirs = unit_columns(np.array([v for _, v in brute_force(X, operators.split(), rungs)]), True)
     assert np.min(np.max(abs(theirs @ ours.T), axis=1)) > 1 - 1e-9
     assert np.min(np.max(abs(ours @ theirs.T), axis=1)) > 1 - 1e-9
-    assert made.shape[1] == different(theirs)
+    assert len(ours) == different(theirs)
+    assert len(blocks) > 2
 
 
 def test_equal_columns_come_once_in_their_simplest_form():
@@ -95,6 +87,9 @@ def test_equal_columns_come_once_in_their_simplest_form():
     assert "a" in texts
     assert "sqrt(a^2)" not in texts  # a itself
     assert texts.count("b^2/a") == 1
+    marks = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0], [1.0, 5.0]])
+    assert distinct(marks, np.array([3, 1, 2, 1])).tolist() == [1, 2, 3]
+    assert distinct(marks, np.array([2, 1, 2, 1])).tolist() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -109,21 +104,13 @@ def test_screening_streams_what_full_materialization_gives(centred):
     own = unit_columns(library.columns, centred)
     models = models_of(own, target, np.array([[0, 1], [3, 4], [2, 7]]))
     pool = screen(library, operators[-1], models, 50, centred)
-    few = screen(library, operators[-1], models, 50, centred, tick=lambda count: None)
-    assert np.array_equal(pool.pairs, few.pairs)
-
-    every = []
-    for operator in operators[-1]:
-        for code, i, j in library.pairs(operator):
-            every.append(library.combined(code, i, j))
+    every = [library.combined(*pairs) for operator in operators[-1] for pairs in library.pairs(operator)]
     values = np.concatenate([library.columns, *every])
     with np.errstate(all="ignore"):
         spread = np.ptp(values, axis=1) if centred else np.linalg.norm(values, axis=1)
         values = values[np.isfinite(values).all(axis=1) & (spread > 1e-9 * abs(values).max(axis=1))]
-    gained = []
-    for v in values:
-        v = v - v.mean() if centred else v
-        v = v / np.linalg.norm(v)
+    units, gained = unit_columns(values, centred), []
+    for v in units:
         best = 0.0
         for residual, basis in zip(*models, strict=True):
             rest = v - basis.T @ (basis @ v)
@@ -131,7 +118,6 @@ def test_screening_streams_what_full_materialization_gives(centred):
                 best = max(best, (rest @ residual) ** 2 / (rest @ rest))
         gained.append(best)
     order, top, seen = np.argsort(-np.array(gained), kind="stable"), [], []
-    units = unit_columns(values, centred)
     for at in order:
         if len(top) == 50:
             break
@@ -216,25 +202,20 @@ def test_the_ideal_gas_with_noise():
 
 
 def test_units_decide_what_is_made():
-    X = table(columns="abn")
-    units = "a=m/s, b=m s^-1, n=1"
-    made = [
-        (str(e), unit)
-        for block in expand(X, rungs=1, units=units)
-        for e, unit in zip(block.expressions, block.units, strict=True)
-    ]
-    texts = dict(made)
-    assert texts["b + a"] == "m/s"
-    assert texts["log(n)"] == "1"
-    assert texts["a^2"] == "m^2/s^2"
-    assert texts["sqrt(a)"] == "m^(1/2)/s^(1/2)"
-    assert not any("log(a)" in text or "exp(b)" in text or "n + a" in text for text in texts)
+    X, units = table(columns="abn"), {"a": "m/s", "b": "m s^-1", "n": "1"}
+    by_name = {name: Unit.parse(text) for name, text in units.items()}
+    made = []
+    for rungs in (1, 2):
+        texts = {}
+        for block in expand(X, rungs=rungs, units=units if rungs == 2 else "a=m/s, b=m s^-1, n=1"):
+            assert [str(e.unit(by_name)) for e in block.expressions] == block.units
+            texts |= dict(zip(map(str, block.expressions), block.units, strict=True))
+        made.append(texts)
+    told = {"b + a": "m/s", "log(n)": "1", "a^2": "m^2/s^2", "sqrt(a)": "m^(1/2)/s^(1/2)"}
+    assert told.items() <= made[0].items()
+    assert not any("log(a)" in text or "exp(b)" in text or "n + a" in text for text in made[0])
     assert any("log(a)" in str(e) for block in expand(X, rungs=1) for e in block.expressions)
-    deep = {str(e) for block in expand(X, rungs=2, units=units) for e in block.expressions}
-    assert "log(b/a)" in deep or "log(a/b)" in deep
-    by_name = {name: Unit.parse(text) for name, text in {"a": "m/s", "b": "m/s", "n": "1"}.items()}
-    for block in expand(X, rungs=2, units=units):
-        assert [str(e.unit(by_name)) for e in block.expressions] == block.units
+    assert {"log(b/a)", "log(a/b)"} & made[1].keys()
 
 
 @pytest.mark.parametrize(
@@ -256,57 +237,33 @@ def test_units_are_read_and_written(text, powers, shown):
     assert Unit.parse(str(unit)) == unit
 
 
-def test_a_folds_law_knows_its_training_rows_only():
+def test_a_folds_law_knows_its_training_rows_only(monkeypatch):
     """Held-out rows are replaced by garbage, of which logarithms and squares are not finite."""
     t = table(30, "abc", seed=6)
     y = (t["a"] * t["b"] + np.sqrt(t["c"]) + 0.05 * np.random.default_rng(6).normal(size=30)).to_numpy()
     held_out = np.arange(5, 12)
-    rest = np.setdiff1d(np.arange(30), held_out)
-    splits = [(rest, held_out), (np.arange(15), np.arange(15, 30))]
-    found = {}
-
-    def spy(which):
-        def remember(library, y, *args, **kwargs):
-            laws = search(library, y, *args, **kwargs)
-            if y.size == rest.size:
-                found[which] = [(list(map(str, law.expressions)), law.coef.tolist(), law.intercept) for law in laws]
-            return laws
-
-        return remember
-
-    import pairflip.features.law as module
-
-    original, options = module.search, {"cv": splits, "sizes": [1, 2], "keep": 200}
-    try:
-        module.search = spy("clean")
-        first = find_law(t, y, **options)
-        garbage, z = t.copy(), y.copy()
-        garbage.loc[held_out] = (
-            np.random.default_rng(7).normal(size=(7, 3)) * 10.0 ** np.arange(-120, 150, 39)[:7, None]
-        )
-        z[held_out] = -1e6
-        module.search = spy("garbage")
-        second = find_law(garbage, z, **options)
-    finally:
-        module.search = original
-    assert found["clean"] == found["garbage"]
-    assert first.at(1).rmse != second.at(1).rmse
-
-
-def test_all_of_it_is_repeated_in_every_fold(monkeypatch):
-    """Also which columns exist: the library of a fold is built from its rows."""
-    import pairflip.features.law as module
-
-    rows = []
+    splits = [(np.setdiff1d(np.arange(30), held_out), held_out), (np.arange(15), np.arange(15, 30))]
+    garbage, z = t.copy(), y.copy()
+    garbage.loc[held_out] = np.random.default_rng(7).normal(size=(7, 3)) * 10.0 ** np.arange(-120, 150, 39)[:7, None]
+    z[held_out] = -1e6
+    built, found = [], []
 
     def counted(X, *args):
-        rows.append(len(X))
+        built.append(len(X))
         return build(X, *args)
 
-    monkeypatch.setattr(module, "build", counted)
-    t = table(24)
-    find_law(t, t["a"] * t["b"] + 0.1 * t["c"], cv=4, sizes=[1], keep=50)
-    assert rows == [24, 18, 18, 18, 18]
+    def remembered(library, y, *args, **kwargs):
+        laws = search(library, y, *args, **kwargs)
+        if y.size == 23:
+            found.append([(list(map(str, law.expressions)), law.coef.tolist(), law.intercept) for law in laws])
+        return laws
+
+    monkeypatch.setattr("pairflip.features.law.build", counted)
+    monkeypatch.setattr("pairflip.features.law.search", remembered)
+    first, second = (find_law(*data, cv=splits, sizes=[1, 2], keep=200) for data in ((t, y), (garbage, z)))
+    assert built == [30, 23, 15] * 2  # which columns exist is known from the training rows, too
+    assert found[0] == found[1]
+    assert first.at(1).rmse != second.at(1).rmse
 
 
 def test_prediction_equals_the_generated_column_and_survives_files():
@@ -352,20 +309,26 @@ def test_threads_and_seeds():
 
 
 def test_one_standard_error_prefers_fewer_terms():
-    t = table(60, "ab", seed=11)
-    y = t["a"] * t["b"] + 0.3 * np.random.default_rng(11).normal(size=60)
+    t = table(60, "ab", seed=14)
+    y = t["a"] * t["b"] + 0.3 * np.random.default_rng(14).normal(size=60)
     options = {"cv": 5, "keep": 300, "sizes": range(1, 4), "operators": "+ * / sqrt", "effort": "quick"}
     few, lowest = (find_law(t, y, choose=choose, **options) for choose in ("one_se", "best"))
     assert few.size == 1
-    assert lowest.size == int(np.argmin([each.rmse for each in lowest.equations])) + 1
+    assert lowest.size == int(np.argmin([each.rmse for each in lowest.equations])) + 1 == 2
 
 
-def test_an_exact_law_ends_the_search():
-    t = table(30)
-    law = find_law(t, t["a"] / t["b"], cv=3)
-    assert [each.size for each in law.equations] == [1]
-    assert str(law.expressions[0]) == "a/b"
-    assert law.at().rmse < 1e-12
+def test_errors_of_held_out_rows_are_those_of_a_loop_by_hand():
+    """Of the straight line, in blocks of rows, which vary together."""
+    t, rng = table(31, "a", seed=12), np.random.default_rng(12)
+    y, folds = (t["a"] + rng.normal(size=31)).rename("y"), np.array_split(np.arange(31), 4)
+    law = find_law(t, y, rungs=0, sizes=1, cv="blocks:4")
+    lines = [np.polyfit(t["a"].drop(rows), y.drop(rows), 1) for rows in folds]
+    squares = [np.square(y[rows] - np.polyval(line, t["a"][rows])) for rows, line in zip(folds, lines, strict=True)]
+    mean = np.concatenate(squares).mean()
+    spread = np.sqrt(sum(rows.size * (rows.mean() - mean) ** 2 for rows in squares) / 31 / 3)
+    assert law.at().rmse == pytest.approx(np.sqrt(mean))
+    assert law.at().rmse_error == pytest.approx(spread / (2 * np.sqrt(mean)))
+    assert law.at().r2 == pytest.approx(1 - mean / np.var(y))
 
 
 @pytest.mark.parametrize(
@@ -425,26 +388,36 @@ def test_bad_input_gets_a_sentence(given, sentence):
         find_law(T, T["a"] * T["b"] + 1, **given)
 
 
-def test_bad_tables_get_a_sentence():
-    with pytest.raises(ValueError, match="the table has no column 'q'"):
-        find_law(T, "q")
-    with pytest.raises(ValueError, match="target is 'y', but the table is no data frame"):
-        find_law(T.to_numpy(), "y")
-    with pytest.raises(ValueError, match="NaN or infinity in column"):
-        find_law(T.assign(b=np.nan), T["a"])
-    with pytest.raises(ValueError, match="several columns are called 'a'"):
-        find_law(T, T["a"])  # the target has the name of a column
-    law = find_law(T, (T["a"] / T["b"]).rename("y"), cv=3, sizes=[1])
-    with pytest.raises(ValueError, match="size is 5; expected one of"):
-        law.at(5)
-    with pytest.raises(ValueError, match="X lacks the column 'b'"):
-        law.predict(T[["a"]])
-    with pytest.raises(ValueError, match="the table lacks 'b'"):
-        law.predict({"a": 1.0})
+@cache
+def ratio():
+    return find_law(T, (T["a"] / T["b"]).rename("y"), cv=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: find_law(T, "q"), "the table has no column 'q'"),
+        (lambda: find_law(T.to_numpy(), "y"), "target is 'y', but the table is no data frame"),
+        (lambda: find_law(T.assign(b=np.nan), T["a"]), "NaN or infinity in column"),
+        (lambda: find_law(T, T["a"]), "several columns are called 'a'"),  # the target has the name of a column
+        (lambda: ratio().at(5), "size is 5; expected one of"),
+        (lambda: ratio().predict(T[["a"]]), "X lacks the column 'b'"),
+        (lambda: ratio().predict({"a": 1.0}), "the table lacks 'b'"),
+    ],
+)
+def test_bad_tables_get_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_an_exact_law_ends_the_search():
+    assert [each.size for each in ratio().equations] == [1]
+    assert str(ratio().expressions[0]) == "a/b"
+    assert ratio().at().rmse < 1e-12
 
 
 def test_damaged_records_are_refused():
-    record = find_law(T, (T["a"] / T["b"]).rename("y"), cv=3, sizes=[1]).to_dict()
+    record = ratio().to_dict()
     for change in ({"kind": "law"}, {"names": ["a"]}, {"equations": [{}]}, {"size": 7}, {"equations": None}):
         with pytest.raises(ValueError, match=r"the record of a law is damaged|size is 7"):
             Law.from_dict(record | change)

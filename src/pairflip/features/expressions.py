@@ -24,16 +24,20 @@ class Operator:
     name: str
     codes: tuple[int, ...]  # of the kernel `pairflip.engines.numba.features.screen`
     compute: Callable[..., Any]
-    text: str  # empty for what is written as a product of powers
-    latex: str
-    level: int
     inside: tuple[int, ...]  # how tightly arguments must hold together to need no brackets
+    level: int = _PRODUCT
+    text: str = ""  # empty for what is written as a product of powers
+    latex: str = ""
     power: Fraction | None = None  # of the unit of its argument
 
     @property
     def arity(self) -> int:
         """How many arguments it takes."""
         return len(self.inside)
+
+    def arguments(self, code: int, i: Any, j: Any) -> tuple[Any, ...]:
+        """What it takes of a pair, in which order."""
+        return ((i, j) if code == self.codes[0] else (j, i))[: self.arity]
 
     def unit(self, *units: Unit) -> Unit | None:
         """The unit of the result; None where the operator is not for such units."""
@@ -46,36 +50,33 @@ class Operator:
         return units[0] if units[0].pure else None
 
 
-def _of_power(name: str, code: int, compute: Callable[..., Any], power: int) -> Operator:
-    return Operator(name, (code,), compute, "", "", _PRODUCT, (_ATOM,), Fraction(power))
+def _power(name: str, code: int, compute: Callable[..., Any]) -> Operator:
+    return Operator(name, (code,), compute, (_ATOM,), power=Fraction(name[1:]))
 
 
-def _of_function(name: str, code: int, compute: Callable[..., Any], text: str, latex: str) -> Operator:
-    return Operator(name, (code,), compute, text, latex, _ATOM, (0,))
+def _function(name: str, code: int, compute: Callable[..., Any], latex: str, power: Fraction | None = None) -> Operator:
+    return Operator(name, (code,), compute, (0,), _ATOM, f"{name}({{}})", latex, power)
 
 
-_ROOTS = (
-    Operator("sqrt", (10,), np.sqrt, "sqrt({})", r"\sqrt{{{}}}", _ATOM, (0,), Fraction(1, 2)),
-    Operator("cbrt", (11,), np.cbrt, "cbrt({})", r"\sqrt[3]{{{}}}", _ATOM, (0,), Fraction(1, 3)),
-)
 OPERATORS: dict[str, Operator] = {
     each.name: each
     for each in (
-        Operator("+", (0,), np.add, "{} + {}", "{} + {}", _SUM, (_SUM, _SUM)),
-        Operator("-", (1,), np.subtract, "{} - {}", "{} - {}", _SUM, (_SUM, _PRODUCT)),
-        Operator("|-|", (2,), lambda a, b: abs(a - b), "|{} - {}|", r"\left|{} - {}\right|", _ATOM, (_SUM, _PRODUCT)),
-        Operator("*", (3,), np.multiply, "", "", _PRODUCT, (_PRODUCT, _PRODUCT)),
-        Operator("/", (4, 5), np.divide, "", "", _PRODUCT, (_PRODUCT, _POWER)),
-        _of_power("^-1", 6, lambda a: 1.0 / a, -1),
-        _of_power("^2", 7, lambda a: a * a, 2),
-        _of_power("^3", 8, lambda a: a * a * a, 3),
-        _of_power("^6", 9, lambda a: (a * a * a) * (a * a * a), 6),
-        *_ROOTS,
-        _of_function("log", 12, np.log, "log({})", r"\ln\left({}\right)"),
-        _of_function("exp", 13, np.exp, "exp({})", r"\exp\left({}\right)"),
-        Operator("exp-", (14,), lambda a: np.exp(-a), "exp(-{})", r"\exp\left(-{}\right)", _ATOM, (_PRODUCT,)),
-        _of_function("sin", 15, np.sin, "sin({})", r"\sin\left({}\right)"),
-        _of_function("cos", 16, np.cos, "cos({})", r"\cos\left({}\right)"),
+        Operator("+", (0,), np.add, (_SUM, _SUM), _SUM, "{} + {}", "{} + {}"),
+        Operator("-", (1,), np.subtract, (_SUM, _PRODUCT), _SUM, "{} - {}", "{} - {}"),
+        Operator("|-|", (2,), lambda a, b: abs(a - b), (_SUM, _PRODUCT), _ATOM, "|{} - {}|", r"\left|{} - {}\right|"),
+        Operator("*", (3,), np.multiply, (_PRODUCT, _PRODUCT)),
+        Operator("/", (4, 5), np.divide, (_PRODUCT, _POWER)),
+        _power("^-1", 6, lambda a: 1.0 / a),
+        _power("^2", 7, lambda a: a * a),
+        _power("^3", 8, lambda a: a * a * a),
+        _power("^6", 9, lambda a: (a * a * a) * (a * a * a)),
+        _function("sqrt", 10, np.sqrt, r"\sqrt{{{}}}", Fraction(1, 2)),
+        _function("cbrt", 11, np.cbrt, r"\sqrt[3]{{{}}}", Fraction(1, 3)),
+        _function("log", 12, np.log, r"\ln\left({}\right)"),
+        _function("exp", 13, np.exp, r"\exp\left({}\right)"),
+        Operator("exp-", (14,), lambda a: np.exp(-a), (_PRODUCT,), _ATOM, "exp(-{})", r"\exp\left(-{}\right)"),
+        _function("sin", 15, np.sin, r"\sin\left({}\right)"),
+        _function("cos", 16, np.cos, r"\cos\left({}\right)"),
     )
 }
 """All operators by name."""
@@ -170,7 +171,7 @@ class Expression:
         operator, texts = OPERATORS[self.operator], []
         for argument, needed in zip(self.arguments, operator.inside, strict=True):
             text, level = argument._written(named, latex)
-            texts.append(text if level >= needed else _fenced(text, latex))
+            texts.append(text if level >= needed else fenced(text, latex))
         return (operator.latex if latex else operator.text).format(*texts), operator.level
 
     def to_list(self) -> Any:
@@ -194,7 +195,8 @@ class Expression:
         raise ValueError(f"an expression reads {record!r:.60}; expected a column, or an operator and its arguments.")
 
 
-def _fenced(text: str, latex: bool) -> str:
+def fenced(text: str, latex: bool) -> str:
+    """A text in brackets."""
     return rf"\left({text}\right)" if latex else f"({text})"
 
 
@@ -206,11 +208,11 @@ def _product(factors: list[tuple[str, int, Fraction]], latex: bool) -> tuple[str
         if size == Fraction(1, 2):
             text, level = (rf"\sqrt{{{text}}}" if latex else f"sqrt({text})"), _ATOM
         elif size != 1:
-            text = text if level >= _ATOM else _fenced(text, latex)
+            text = text if level >= _ATOM else fenced(text, latex)
             shown = str(size) if size.denominator == 1 else f"({size})"
             text, level = f"{text}^{{{size}}}" if latex else f"{text}^{shown}", _POWER
         alone = len(factors) == 1 and (latex or power > 0)
-        text = text if alone or level >= _PRODUCT else _fenced(text, latex)
+        text = text if alone or level >= _PRODUCT else fenced(text, latex)
         (above if power > 0 else below).append(text)
         if len(factors) == 1 and power > 0:
             return text, level

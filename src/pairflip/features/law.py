@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.features.expansion import MOST, build
-from pairflip.features.expressions import DEFAULT, Expression, read_operators
+from pairflip.features.expressions import DEFAULT, Expression, fenced, read_operators
 from pairflip.features.screening import Fitted, search
 from pairflip.features.units import Unit, read_units
 from pairflip.inputs import as_new_rows, as_table, as_target
 from pairflip.jobs import local_threads
 from pairflip.least_squares import Floats
+from pairflip.losses.held_out import mean_and_error
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import as_effort
 from pairflip.selection.folds import Folds, as_folds
-from pairflip.text import clean, number, plural, plus_minus, quoted, table_lines
+from pairflip.text import clean, number, plural, plus_minus, quoted, signed_sum, table_lines
 
 _KIND = "pairflip law"
 _LARGEST = 8  # terms of a law
@@ -34,7 +34,7 @@ _DAMAGED = "the record of a law is damaged: {}; expected what Law.to_dict() gave
 
 
 @dataclass(frozen=True)
-class Equation:
+class Equation(Fitted):
     """A law of one size, fitted to all rows, and how the search for this size predicts held-out rows.
 
     Attributes
@@ -52,9 +52,6 @@ class Equation:
         Fraction of the folds that found the same terms.
     """
 
-    expressions: tuple[Expression, ...]
-    coef: Floats
-    intercept: float
     rmse: float
     rmse_error: float
     r2: float
@@ -71,29 +68,25 @@ class Equation:
         """Coefficients with units, times expressions, and the intercept."""
         from pairflip.publish.latex import math_number
 
-        units: Sequence[Unit | None] = self.units or [None] * (self.size + 1)
-        factors = [("\\," if latex else "*") + _factor(expression, latex) for expression in self.expressions]
-        terms = list(zip(self.coef.tolist(), factors, units[:-1], strict=True))
-        if self.intercept:
-            terms.append((self.intercept, "", units[-1]))
-        parts = []
-        for value, text, unit in terms:
+        units: Sequence[Unit] = self.units or [Unit()] * (self.size + 1)
+        factors = [_factor(each, latex) for each in self.expressions] + [""] * bool(self.intercept)
+        terms = []
+        for value, factor, unit in zip([*self.coef.tolist(), self.intercept], factors, units, strict=False):
             figure = f"{abs(value):.{_DIGITS}g}"
             if latex:
                 figure = math_number(figure)
-            if unit is not None and not unit.pure:
+            if not unit.pure:
                 figure += rf"\,{unit.latex}" if latex else f" [{unit}]"
-            parts.append(f"{'-' if value < 0 else '+'} {figure}{text}")
-        text = " ".join(parts).removeprefix("+ ")
-        return f"-{text[2:]}" if text.startswith("- ") else text
+            terms.append((value, figure + factor))
+        return signed_sum(terms)
 
 
 def _factor(expression: Expression, latex: bool) -> str:
-    """An expression as a factor: sums in brackets."""
+    """An expression behind its coefficient: sums in brackets."""
     text = expression.latex if latex else str(expression)
-    if expression.operator not in ("+", "-"):
-        return text
-    return rf"\left({text}\right)" if latex else f"({text})"
+    if expression.operator in ("+", "-"):
+        text = fenced(text, latex)
+    return rf"\,{text}" if latex else f"*{text}"
 
 
 @dataclass(frozen=True)
@@ -181,8 +174,8 @@ class Law:
         latex
             For LaTeX's mathematics instead of plain text.
         """
-        name = str(Expression(column=self.target)) if not latex else Expression(column=self.target).latex
-        return f"{name} = {self.at(size).right_side(latex)}"
+        name = Expression(column=self.target)
+        return f"{name.latex if latex else name} = {self.at(size).right_side(latex)}"
 
     def predict(self, table: Any, size: int | None = None) -> Floats:
         """Predictions for new rows (M,); NaN where the law is not defined.
@@ -206,38 +199,27 @@ class Law:
             table = pd.DataFrame({self.names[j]: np.atleast_1d(table[self.names[j]]) for j in used})
         X = as_new_rows(table, list(self.names), np.array(used, dtype=np.int64), "the equation has")
         columns = {self.names[j]: values for j, values in zip(used, X.T, strict=True)}
-        predicted = Fitted(equation.expressions, equation.coef, equation.intercept).predict(columns)
+        predicted = equation.predict(columns)
         return np.where(np.isfinite(predicted), predicted, np.nan) * np.ones(len(X))
 
     def to_pandas(self) -> Any:
         """One row for each size: held-out errors, agreement of the folds, and the equation."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "size": [each.size for each in self.equations],
-                "rmse": [each.rmse for each in self.equations],
-                "rmse_error": [each.rmse_error for each in self.equations],
-                "r2": [each.r2 for each in self.equations],
-                "undefined": [each.undefined for each in self.equations],
-                "agreement": [each.agreement for each in self.equations],
-                "chosen": [each.size == self.size for each in self.equations],
-                "equation": [self.equation(each.size) for each in self.equations],
-            }
-        )
+        told = ("size", "rmse", "rmse_error", "r2", "undefined", "agreement")
+        rows = [{name: getattr(each, name) for name in told} for each in self.equations]
+        more = [{"chosen": each.size == self.size, "equation": self.equation(each.size)} for each in self.equations]
+        return pd.DataFrame([row | rest for row, rest in zip(rows, more, strict=True)])
 
     def __str__(self) -> str:
-        chosen = self.at()
         rows = [("terms", "RMSE", "R2", "folds agree", "equation")]
         for each in self.equations:
-            mark = "*" if each.size == self.size else ""
-            rows.append(
-                (f"{each.size}{mark}", plus_minus(each.rmse, each.rmse_error), number(each.r2, 5),
-                 f"{each.agreement:.0%}", self.equation(each.size))
-            )  # fmt: skip
+            rmse, mark = plus_minus(each.rmse, each.rmse_error), "*" if each.size == self.size else ""
+            shown = f"{each.size}{mark}", rmse, number(each.r2, 5), f"{each.agreement:.0%}", self.equation(each.size)
+            rows.append(shown)
         notes = []
-        if chosen.undefined:
-            notes.append(f"Not defined at {plural(chosen.undefined, 'held-out row')}, where the mean was predicted.")
+        if undefined := self.at().undefined:
+            notes.append(f"Not defined at {plural(undefined, 'held-out row')}, where the mean was predicted.")
         held_out = "one row at a time" if self.folds == "loo" else self.folds
         notes.append(
             f"Held out: {held_out}; screening and selection were repeated in each. {self.generated:,} combinations, "
@@ -256,32 +238,15 @@ class Law:
         """Everything in plain values, for JSON."""
         equations = [
             {
+                **vars(equation),
                 "expressions": [each.to_list() for each in equation.expressions],
                 "coef": equation.coef.tolist(),
-                "intercept": equation.intercept,
                 "units": None if equation.units is None else [str(unit) for unit in equation.units],
-                "rmse": equation.rmse,
-                "rmse_error": equation.rmse_error,
-                "r2": equation.r2,
-                "undefined": equation.undefined,
-                "agreement": equation.agreement,
             }
             for equation in self.equations
         ]
-        return {
-            "kind": _KIND,
-            "target": self.target,
-            "text": self.text,
-            "latex": self.latex,
-            "size": self.size,
-            "names": list(self.names),
-            "equations": equations,
-            "n_rows": self.n_rows,
-            "folds": self.folds,
-            "generated": self.generated,
-            "seconds": self.seconds,
-            "settings": dict(self.settings),
-        }
+        changed = {"names": list(self.names), "equations": equations, "settings": dict(self.settings)}
+        return {"kind": _KIND, "text": self.text, "latex": self.latex, **vars(self), **changed}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Law:
@@ -306,10 +271,9 @@ class Law:
                 units = None if each["units"] is None else tuple(Unit.parse(text) for text in each["units"])
                 numbers = {name: float(each[name]) for name in ("intercept", "rmse", "rmse_error", "r2", "agreement")}
                 equations.append(Equation(expressions, coef, units=units, undefined=int(each["undefined"]), **numbers))
-            law = cls(
-                str(record["target"]), names, tuple(equations), int(record["size"]), int(record["n_rows"]),
-                str(record["folds"]), int(record["generated"]), float(record["seconds"]), dict(record["settings"]),
-            )  # fmt: skip
+            kinds = {"target": str, "size": int, "n_rows": int, "folds": str, "generated": int, "seconds": float}
+            values: dict[str, Any] = {name: kind(record[name]) for name, kind in (kinds | {"settings": dict}).items()}
+            law = cls(names=names, equations=tuple(equations), **values)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(_DAMAGED.format(f"it has no proper {error}")) from None
         law.at()
@@ -386,7 +350,7 @@ def find_law(
     """
     began = time.perf_counter()
     X, y, labels, target_name = _read_table(table, target, names)
-    kinds, target_unit = read_units(units, labels, target_name)
+    by_name, target_unit = read_units(units, labels, target_name)
     of_rungs, wanted = read_operators(operators, rungs), _read_sizes(sizes, len(y))
     if choose not in ("one_se", "best"):
         raise ValueError(f"choose is {choose!r}; expected 'one_se' or 'best'.")
@@ -394,9 +358,16 @@ def find_law(
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise ValueError(f"{name} is {value!r}; expected a whole number above 0.")
     seed, amount, threads = check_seed(seed), as_effort(effort), local_threads(n_jobs)
+    told: dict[str, Any] = {
+        "intercept": bool(intercept),
+        "keep": int(keep),
+        "models": int(models),
+        "effort": amount.seconds if amount.clock else amount.name,
+        "seed": seed,
+    }
     given = ("loo" if len(y) < _FEW_ROWS else 10) if cv is None else cv
     folds = as_folds(given, SubsetProblem(X, y, names=labels), seed=seed)
-    library = build(X, labels, kinds, of_rungs, most)
+    library = build(X, labels, by_name, of_rungs, most)
     if not library.expressions:
         raise ValueError("no column of the table varies; expected at least one that does.")
     generated = [0] * (1 + len(folds))
@@ -405,53 +376,55 @@ def find_law(
 
         def laws_of(task: int) -> list[Fitted]:
             rows = np.arange(len(y)) if not task else np.setdiff1d(np.arange(len(y)), folds.left_out[task - 1])
+            of_rows = library if not task else build(X[rows], labels, by_name, of_rungs, most)
 
             def tick(count: int) -> None:
                 generated[task] += count
                 if bar is not None:
                     bar.say(f"{sum(generated):,} combinations")
 
-            return search(
-                library if not task else build(X[rows], labels, kinds, of_rungs, most), y[rows],
-                of_rungs[-1] if of_rungs else (), largest=max(wanted), keep=int(keep), models=int(models),
-                intercept=bool(intercept), effort=amount.seconds if amount.clock else amount.name, seed=seed, tick=tick,
-            )  # fmt: skip
+            last: Any = of_rungs[-1] if of_rungs else ()
+            return search(of_rows, y[rows], last, largest=max(wanted), tick=tick, **told)
 
         if threads == 1:
             every = [laws_of(task) for task in range(1 + len(folds))]
         else:
             with ThreadPoolExecutor(threads, thread_name_prefix="pairflip") as pool:
                 every = list(pool.map(laws_of, range(1 + len(folds))))
-    by_name = {} if kinds is None else dict(zip(labels, kinds, strict=True))
-    equations, squares = [], []
-    for size in [size for size in wanted if size <= len(every[0])] or [len(every[0])]:
-        law = every[0][size - 1]
-        errors, undefined = _held_out(folds, X, y, labels, [found[min(size, len(found)) - 1] for found in every[1:]])
+    laws, *of_folds = every
+    wanted = [size for size in wanted if size <= len(laws)] or [len(laws)]
+    predicted = [[found[min(size, len(found)) - 1] for found in of_folds] for size in wanted]
+    squares, undefined = zip(*(_held_out(folds, X, y, labels, each) for each in predicted), strict=True)
+    ones = np.ones(folds.row.size)
+    half, half_error = mean_and_error(np.array(squares), ones, folds.unit)
+    equations = []
+    for at, size in enumerate(wanted):
+        law, mean = laws[size - 1], 2.0 * float(half[at])
         of_terms = None
-        if kinds is not None and target_unit is not None:
+        if by_name is not None and target_unit is not None:
             known = [each.unit(by_name) for each in law.expressions]
             of_terms = (*(target_unit / unit for unit in known if unit is not None), target_unit)
-        mean = float(errors.mean())
-        same = [{*map(str, found[min(size, len(found)) - 1].expressions)} for found in every[1:]]
+        terms = {*map(str, law.expressions)}
         equations.append(
             Equation(
-                law.expressions,
-                law.coef,
-                law.intercept,
+                **vars(law),
                 rmse=float(np.sqrt(mean)),
-                rmse_error=_spread(errors, folds) / (2.0 * np.sqrt(mean)) if mean > 0 else 0.0,
+                rmse_error=float(half_error[at] / np.sqrt(mean)) if mean > 0 else 0.0,
                 r2=1.0 - mean / float(np.var(y[folds.row])),
-                undefined=undefined,
-                agreement=float(np.mean([each == {*map(str, law.expressions)} for each in same])),
+                undefined=undefined[at],
+                agreement=float(np.mean([terms == {*map(str, each.expressions)} for each in predicted[at]])),
                 units=of_terms,
             )
         )
-        squares.append(errors)
+    best = int(np.argmin(half))
+    if choose == "one_se":
+        more, spread = mean_and_error(np.array(squares) - squares[best], ones, folds.unit)
+        best = int(np.argmax(more <= spread))
     return Law(
         target=target_name,
         names=tuple(labels),
         equations=tuple(equations),
-        size=equations[_chosen(squares, folds, choose)].size,
+        size=equations[best].size,
         n_rows=len(y),
         folds=folds.how,
         generated=generated[0],
@@ -459,13 +432,9 @@ def find_law(
         settings={
             "operators": [[each.name for each in rung] for rung in of_rungs],
             "rungs": int(rungs),
-            "units": None if kinds is None else {name: str(unit) for name, unit in by_name.items()},
+            "units": None if by_name is None else {name: str(unit) for name, unit in by_name.items()},
             "choose": choose,
-            "intercept": bool(intercept),
-            "keep": int(keep),
-            "models": int(models),
-            "effort": amount.seconds if amount.clock else amount.name,
-            "seed": seed,
+            **told,
         },
     )
 
@@ -508,22 +477,3 @@ def _held_out(folds: Folds, X: Floats, y: Floats, names: Sequence[str], laws: Se
         predicted[lost] = np.delete(y, left_out).mean()
         errors.append((y[rows] - predicted) ** 2)
     return np.concatenate(errors), undefined
-
-
-def _spread(values: Floats, folds: Folds) -> float:
-    """Standard error of the mean of what held-out rows have (P,), by independent units."""
-    unit: NDArray[np.int64] = folds.unit
-    count = np.bincount(unit)
-    means = np.bincount(unit, values)[count > 0] / count[count > 0]
-    return float(np.std(means, ddof=1) / np.sqrt(means.size)) if means.size > 1 else 0.0
-
-
-def _chosen(squares: Sequence[Floats], folds: Folds, choose: str) -> int:
-    """Which of some sizes is chosen by their squared errors of held-out rows."""
-    best = int(np.argmin([each.mean() for each in squares]))
-    if choose == "one_se":
-        for at in range(best):
-            more = squares[at] - squares[best]
-            if more.mean() <= _spread(more, folds):
-                return at
-    return best

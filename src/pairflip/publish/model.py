@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from pairflip.losses import Link
 from pairflip.publish.latex import escaped, math_number
 from pairflip.selection.prediction import used_columns
 from pairflip.selection.verdict import held_out, recommended_size
-from pairflip.text import clean, column_labels, shorten
+from pairflip.text import clean, column_labels, shorten, signed_sum
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -105,9 +104,8 @@ def _sums(model: LinearModel, digits: int, factors: list[str], written: Callable
     sums = []
     for constant, coefs in zip(model.constants.tolist(), model.coefs.T.tolist(), strict=True):
         terms = [(constant, ""), *zip(coefs, factors, strict=True)]
-        signed = [("-" if value < 0 else "+", f"{abs(value):.{digits}g}", factor) for value, factor in terms if value]
-        text = " ".join(f"{sign} {written(value)}{factor}" for sign, value, factor in signed) or "0"
-        sums.append(re.sub(r"^\+ |(?<=^-) ", "", text))
+        shown = [(value, written(f"{abs(value):.{digits}g}") + factor) for value, factor in terms if value]
+        sums.append(signed_sum(shown))
     return sums
 
 
@@ -147,15 +145,8 @@ def latex_equation(model: LinearModel) -> str:
     total = r" \Big/ \sum_j e^{\eta_j}" if model.link.shared else ""
     means = [model.link.latex.replace(r"\eta", eta) + total for eta in etas]
     lines = [f"$\\displaystyle {each}$\n" for each in _equations(list(map(text, model.predicted)), sums, etas, means)]
-    return "\n".join(
-        [
-            r"\begingroup\raggedright\relpenalty=10000\parskip=4pt",
-            *lines,
-            *map(escaped, model.notes),
-            r"\par\endgroup",
-            "",
-        ]
-    )
+    head = r"\begingroup\raggedright\relpenalty=10000\parskip=4pt"
+    return "\n".join([head, *lines, *map(escaped, model.notes), r"\par\endgroup", ""])
 
 
 def json_equation(model: LinearModel) -> str:
