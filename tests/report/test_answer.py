@@ -251,25 +251,3 @@ def test_shuffled_targets_of_a_signal_and_in_other_units_or_memory():
     p = shuffled_targets(SubsetProblem(X, y).form, 3)
     assert shuffled_targets(SubsetProblem(X * 1e6, 1e-4 * y + 7).form, 3) == p
     assert shuffled_targets(SubsetProblem(X, y, memory_budget=0).form, 3) == p
-
-
-def test_files_of_version_0_1_are_answered(tmp_path):
-    """They have no size 0, no units and no facts."""
-    CURVE.save(tmp_path / "new.json")
-    record = json.loads((tmp_path / "new.json").read_text())
-    record["schema"] = 1
-    record |= record.pop("criteria")
-    record["stability"] = record.pop("unchanged")
-    for name in ("facts", "held_out_unit"):
-        del record[name]
-    for name, value in record.items():
-        if isinstance(value, list) and len(value) == 9:
-            record[name] = value[1:]
-    for name in record["annealing"]:
-        record["annealing"][name] = record["annealing"][name][1:]
-    (tmp_path / "old.json").write_text(json.dumps(record))
-    old = SizeCurve.load(tmp_path / "old.json")
-    assert old.sizes.tolist() == list(range(1, 9))
-    assert answer_of(old).predicts
-    assert str(old).startswith("Keep ")
-    assert answer_of(old).to_json(old)["rmse_without_columns"] is None

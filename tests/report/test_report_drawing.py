@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from _curves import make_curve, plain_names, unannealed, without_size_0
+from _curves import make_curve, plain_names, unannealed
 from _errors import sentence_of
 from conftest import ROOT
 from pairflip import SubsetProblem, anneal, figures, theory
@@ -38,7 +38,7 @@ def test_draws_on_given_axes_and_on_its_own(name):
     assert plot(CURVE, ax=given) is given
     assert plot(CURVE).figure is not given.figure
     nothing = make_curve(rows=40, noise=8, seed=3, names=plain_names(24))
-    for curve in (CURVE, without_size_0(CURVE), nothing):
+    for curve in (CURVE, nothing):
         assert plot(curve).get_xlabel()
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from _curves import make_curve, plain_names, without_size_0
+from _curves import make_curve, plain_names
 from _page import Outline
 from pairflip import SubsetProblem, anneal
 from pairflip.report import notebook
@@ -76,12 +76,11 @@ def luminance(colour):
 @pytest.mark.parametrize(
     "curve",
     [
-        without_size_0(CURVE),
         make_curve(rows=40, noise=8, seed=0),
         make_curve(sizes=[3], columns=5, planted=3),
         make_curve(noise=0.05, names=plain_names(24)),
     ],
-    ids=["version 0.1", "nothing", "one size", "log"],
+    ids=["nothing", "one size", "log"],
 )
 def test_every_curve_has_a_picture(curve):
     html = curve._repr_html_()

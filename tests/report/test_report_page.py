@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from _curves import ODD, make_curve, plain_names, unannealed, without_size_0
+from _curves import ODD, make_curve, plain_names, unannealed
 from _errors import sentence_of
 from _page import Outline, data_of, text_of
 from pairflip.report import write_report
@@ -216,11 +216,6 @@ def test_one_size_no_annealing_forced_columns_and_curves_of_version_01():
     assert tables[0]["name"] == "0 columns (forced columns alone)"
     assert [row[2] for row in tables[0]["columns"]] == ["always in", "–"]
     assert float(tables[1]["columns"][-2][1]) == 1.5
-    assert "disabled" not in page
-    assert " disabled>" in render(without_size_0(curve)), "one size: nothing to slide"
-    old = render(without_size_0(CURVE))
-    assert data_of(old)["sizes"] == list(range(1, 9))
-    assert "mean alone" not in text_of(old)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -273,12 +273,6 @@ def test_saved_and_read_again():
     same(curve, again)
     np.testing.assert_equal(dataclasses.asdict(curve.standard_errors), dataclasses.asdict(again.standard_errors))
     assert again.stability.to_pandas().equals(curve.stability.to_pandas())
-    older = {**record, "schema": 3, "stability": record["unchanged"]}
-    for name in ("unchanged", "null", "standard_errors"):
-        del older[name]
-    old = curve_from_json(older)
-    assert (old.stability, old.null, old.standard_errors) == (None, None, None)
-    np.testing.assert_array_equal(old.unchanged, curve.unchanged)
 
 
 def test_the_estimator_makes_them_if_asked():

@@ -100,7 +100,7 @@ class Answer:
                 for unit in units_of(curve, self.size)
             }
         if squared:
-            without["rmse_without_columns"] = words.error(0) if 0 in curve.sizes else None
+            without["rmse_without_columns"] = words.error(0)
         return {
             "predicts": self.predicts,
             "size": self.size,
@@ -172,9 +172,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     more.append(("Signs", sign_words(curve, size) if curve.settings.get("signs") else []))
     more.append(("Shuffled targets", [(null_words(curve), False)]))
     bullets.append((DOUBT, [(" ".join(each.short for each in cautions), False)]))
-    answered = size if clear or 0 not in curve.sizes else 0
     texts = tuple(each.text for each in cautions)
-    return Answer(clear, answered, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
+    return Answer(clear, size * clear, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
 
 
 def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
@@ -303,8 +302,8 @@ def _nothing(curve: SizeCurve) -> Piece:
 def _best_tried(curve: SizeCurve, best: int) -> list[Piece]:
     """The best size that was tried where nothing predicts."""
     words, tried = vocabulary(curve), [int(k) for k in curve.sizes if k > 0]
-    lower = 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
-    errors = f"{words.compared(best, 0)} with the {baseline(curve)}" if 0 in curve.sizes else words.short(best)
+    lower = curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
+    errors = f"{words.compared(best, 0)} with the {baseline(curve)}"
     of = f"of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
     return [
         (f"{of}{size_text(curve, best)} did best on held-out rows (", False),
@@ -389,7 +388,7 @@ def _outer_words(curve: SizeCurve) -> list[Piece]:
 
 def _chance(curve: SizeCurve, best: int) -> str:
     """Why an error below that of the mean is not a finding."""
-    gain, error = difference(curve, 0, best) if 0 in curve.sizes else (0.0, 0.0)
+    gain, error = difference(curve, 0, best)
     if not gain > 0:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:

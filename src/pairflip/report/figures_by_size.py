@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,8 +80,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
             if not mark.recommended:
                 look = {"marker": "s", "markersize": 10, "color": COLOURS[2]}
             ax.plot([mark.size], [at[mark.size]], label=f"{mark.text}: {mark.size}", **look, **ring)
-    if isfinite(bars.without):
-        ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
+    ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
     ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", zorder=1, label="lowest + 1 SE")
     ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1.3, linestyle=":", zorder=1, label="training error")
     size_axis(ax, bars.unit, f"{bars.name} (logarithmic)" if bars.log else bars.name)
@@ -94,21 +92,16 @@ def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -
     if bars.sizes.size < 2:
         ends = plural(int(bars.sizes[0]), bars.unit)
     marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, bars.unit)}. " for mark in bars.marks)
-    without = across = ""
     shrunken = curve.settings.get("ridge") if curve.ridge_surface is None else curve.ridge_surface.ridge
     ridge = " with the ridge term" if shrunken else ""
-    if isfinite(bars.without):
-        without = f"The error with the {bars.without_text} is {number(bars.without, 3)}. "
-        across = (
-            f" The line across is the error without columns ({bars.without_text}): sizes that are not clearly below it "
-            "predict nothing."
-        )
     label = (
-        f"Line chart of {bars.name} against size, {ends}. {marks}{without}The table below the figure has the numbers."
+        f"Line chart of {bars.name} against size, {ends}. {marks}The error with the {bars.without_text} is "
+        f"{number(bars.without, 3)}. The table below the figure has the numbers."
     )
     caption = (
         f"{bars.name[0].upper()}{bars.name[1:]} of held-out rows (dots, ± one standard error) against the number of "
-        f"{bars.unit}s.{across} Dashed: the lowest error plus its standard error; the smallest size below it is the "
+        f"{bars.unit}s. The line across is the error without columns ({bars.without_text}): sizes that are not clearly "
+        "below it predict nothing. Dashed: the lowest error plus its standard error; the smallest size below it is the "
         f"one-SE size. Dotted: the training error{ridge}, which falls with every column and chooses nothing."
     )
     return FigureWords([label], caption)

@@ -101,7 +101,7 @@ class ErrorBars:
     training: Floats
     name: str  # of the error
     told: list[str]  # errors in words
-    without: float  # the error of size 0, a line across all sizes (NaN: not known)
+    without: float  # the error of size 0, a line across all sizes
     without_text: str
     marks: list[Mark]
     limit: float  # the lowest error plus its standard error
@@ -116,7 +116,7 @@ def error_bars(curve: SizeCurve) -> ErrorBars:
     spread = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
     low, error, high = (words.shown((curve.cv_error + side * spread)[order]) for side in (-1.0, 0.0, 1.0))
     training, best = words.shown(curve.energy_per_row[order]), curve.at(curve.best_size)
-    without = float(words.shown(curve.cv_error[curve.at(0)])) if 0 in curve.sizes else float("nan")
+    without = float(words.shown(curve.cv_error[curve.at(0)]))
     limit = float(words.shown(curve.cv_error[best] + spread[best]))
     errors = np.append(error, without)
     log = needs_log(curve.cv_error)

@@ -112,9 +112,7 @@ class Vocabulary:
         return f"{self.short(size)} against {self.error_text(other)}"
 
     def without_columns(self) -> str:
-        """The error without columns, with which every other error is to be compared; empty where it is not known."""
-        if 0 not in self.curve.sizes:
-            return ""
+        """The error without columns, with which every other error is to be compared."""
         return f"{self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
 
     def corrected(self, size: int) -> ChosenError | None:

@@ -103,8 +103,6 @@ def predicts(curve: SizeCurve) -> bool:
     best = curve.best_size
     if best == 0:
         return False
-    if 0 not in curve.sizes:  # a curve of version 0.1
-        return held_out(curve, best).r2 > 0
     gain, error = difference(curve, 0, best)
     two_classes = curve.classes is not None and not curve.classes.several
     if gain <= (0.0 if two_classes else CLEAR * error) or curve.facts.get("p_value", 0.0) > CHANCE:
