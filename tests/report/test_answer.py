@@ -1,7 +1,6 @@
 """What a curve supports and how it is said: one answer, noise called noise, doubts told."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest

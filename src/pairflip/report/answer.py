@@ -144,7 +144,7 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     clear, size, other = predicts(curve), size_to_show(curve), None
-    cautions, words = cautions_of(curve, size, clear), vocabulary(curve)
+    cautions, words = list(cautions_of(curve, size, clear)), vocabulary(curve)
     stability = stability_words(curve, size)
     more: list[tuple[str, list[Piece]]] = [("Rows", [(moments_words(curve), False)]), ("Rules", _rules(curve))]
     if clear:
@@ -162,7 +162,8 @@ def answer_of(curve: SizeCurve) -> Answer:
         more.append(("Shrinkage", [(shrinkage_words(curve), False)]))
         more.append(("Half-samples", stability_details(curve, size)))
     else:
-        headline = [_nothing(curve)]
+        than = "the columns that are always in the model" if curve.always.size else words.mean
+        headline = [(f"No set of columns predicts the {words.predicted} better than {than}.", False)]
         bullets = [("Prediction", [*_best_tried(curve, size), *_outer_words(curve)])]
         more.append(("Half-samples", _sentences(stability, stability_details(curve, size))))
     if curve.outer is not None:
@@ -290,13 +291,6 @@ def _proof(curve: SizeCurve, size: int) -> tuple[str, list[Piece]]:
     unit = what_is_counted(curve)
     others = f"another {unit}" if size == 1 else f"other sets of {plural(size, unit)}"
     return "Not proved", [(f"{others} may fit better.", False)]
-
-
-def _nothing(curve: SizeCurve) -> Piece:
-    """Headline where no set of columns predicts better than none."""
-    words = vocabulary(curve)
-    than = "the columns that are always in the model" if curve.always.size else words.mean
-    return f"No set of columns predicts the {words.predicted} better than {than}.", False
 
 
 def _best_tried(curve: SizeCurve, best: int) -> list[Piece]:

@@ -136,11 +136,6 @@ class Vocabulary:
         value, low, high = (r2_text(each) for each in chosen.r2)
         return ToldNumber(self.explains, value, f"{'below 0' if chosen.r2[1] < 0 else low} to {high}")
 
-    @property
-    def allow(self) -> str:
-        """Whether the told numbers allow for the choice of the size; one that a criterion chose stays as it is."""
-        return "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
-
     def how_well(self, size: int) -> str:
         """These numbers in a sentence."""
         where = "new rows"
@@ -154,8 +149,9 @@ class Vocabulary:
         if chosen is None:
             return ""
         choice = f"number of {self.unit}s" + ("" if self.curve.ridge_surface is None else " and the ridge")
+        allow = "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
         ranges = f"ranges are {percent(chosen.level)} intervals"
-        return f"Those for new rows {self.allow} for the {choice} having been chosen; {ranges}."
+        return f"Those for new rows {allow} for the {choice} having been chosen; {ranges}."
 
     def record(self, size: int) -> dict[str, Any]:
         """Errors of held-out rows at a size, for machines."""

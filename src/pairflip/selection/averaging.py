@@ -26,7 +26,7 @@ from pairflip.selection.executors import search_grids
 from pairflip.selection.folds import Folds
 from pairflip.selection.progress import Show, foreseen_seconds
 from pairflip.selection.settings import GRID, LIKELIHOOD_GRID, Selection
-from pairflip.selection.subsampling import TooFewRows, check_room, half_samples, rows_together
+from pairflip.selection.subsampling import TooFewRows, half_samples, possible_sizes, rows_together
 from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import Candidates, Ranking, corrected_error
 from pairflip.selection.worker import TooFewColumns
@@ -105,7 +105,7 @@ def average_halves(
 ) -> Average:
     """The models of half-samples at the size and ridge whose means predict the left-out rows best."""
     halves = half_samples(problem, _pairs(problem, selection), selection.seed, groups, selection.cv)
-    possible = _possible(problem, sizes, halves)
+    possible = possible_sizes(problem, sizes, halves)
     ridges = ridges_of(problem, selection)
     problems = [problem] if problem.shrinkage else [problem.with_shrinkage(ridge) for ridge in ridges]
     while True:  # a half may have fewer independent columns than rows
@@ -123,20 +123,6 @@ def average_halves(
     for number, rows in enumerate(rows_together(problem, groups, selection.cv)[0]):
         unit[rows] = number
     return _chosen(problems, possible, halves, found, unit)
-
-
-def _possible(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> tuple[int, ...]:
-    """The sizes for which half of the rows are enough."""
-    possible: list[int] = []
-    for k in sorted(sizes):
-        try:
-            check_room(problem, (k,), halves)
-        except TooFewRows:
-            if not possible:
-                raise
-            break
-        possible.append(k)
-    return tuple(possible)
 
 
 def _paths(

@@ -51,10 +51,7 @@ def search_grids(
     shard: tuple[int, int] = (1, 1),
     first_folds: int | None = None,
 ) -> Iterator[tuple[int, Answer]]:
-    """Do what the journals do not hold yet, and yield (grid, what `finish` makes of it) when its last chain is there.
-
-    Progress is shown if there is only one grid.
-    """
+    """Do what the journals do not hold yet, and yield (grid, what `finish` makes of it) when all chains are there."""
     check_jobs(n_jobs)
     if progress not in (True, False, None, "log", "late"):
         raise ValueError(f"progress is {progress!r}; expected True, False, None, 'log' or 'late'.")
