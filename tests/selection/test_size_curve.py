@@ -190,10 +190,7 @@ BAD_FILES = {
     "axes": (damaged(observed=lambda old: [[each] for each in old]), "(observed: expected 1 axes)."),
     "too few": (damaged(supports=[[], [1]]), "(supports: expected 3, one for each size or fold)."),
     "counts": (damaged(selection_counts=[[[99, 1]], [], []]), "is not a complete size curve ("),
-    "columns": (
-        damaged(supports=[[], [-5], [-5, 1]]),
-        "(supports has -5; expected 0 to 4).",
-    ),
+    "columns": (damaged(supports=[[], [-5], [-5, 1]]), "(supports has -5; expected 0 to 4)."),
     "twice": (damaged(supports=[[], [1], [1, 1]]), "(supports: expected different columns)."),
     "size": (damaged(supports=[[], [1], [1]], coefs=[[], [1.0], [1.0]]), "expected as many columns as the size says)."),
     "negative": (damaged(cv_error=[-1.0, 1.0, 1.0]), "(cv_error: expected no negative numbers)."),

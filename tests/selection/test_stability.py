@@ -92,10 +92,7 @@ REFUSED = [
     (lambda: half_sample_stability(problem(), 2, 0), "pairs is 0"),
     (lambda: half_sample_stability(problem(), 2, 2.5), "pairs is 2.5"),
     (lambda: half_sample_stability(problem(), 2, True), "pairs is True"),
-    (
-        lambda: select_size(problem(), [1], stability=-3),
-        "stability (--stability) is -3; expected a whole number",
-    ),
+    (lambda: select_size(problem(), [1], stability=-3), "stability (--stability) is -3; expected a whole number"),
     (lambda: select_size(problem(), [1], null=-3), "null (--null) is -3; expected a whole number from 0"),
     (lambda: select_size(problem(), [1], stability_at="some"), "stability_at is 'some'"),
 ]

@@ -11,23 +11,10 @@ import numpy as np
 from pairflip.report.answer import answer_of
 from pairflip.report.numbers import by_size
 from pairflip.report.registry import FigureTable
-from pairflip.report.vocabulary import (
-    members,
-    size_text,
-    unit_labels,
-    units_of,
-    vocabulary,
-)
+from pairflip.report.vocabulary import members, size_text, unit_labels, units_of, vocabulary
 from pairflip.rules import name_positions
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
-from pairflip.selection.verdict import (
-    baseline,
-    least_agreement,
-    recommended_size,
-    rule_of,
-    single_rows,
-    uncertain,
-)
+from pairflip.selection.verdict import baseline, least_agreement, recommended_size, rule_of, single_rows, uncertain
 from pairflip.text import (
     NOTHING,
     aligned,

@@ -150,13 +150,7 @@ class PageRenderer(RendererBase):
             self._add_path([d], look, title)
 
     def draw_markers(
-        self,
-        gc: GraphicsContextBase,
-        marker_path: Path,
-        marker_trans: Any,
-        path: Path,
-        trans: Any,
-        rgbFace: Any = None,
+        self, gc: GraphicsContextBase, marker_path: Path, marker_trans: Any, path: Path, trans: Any, rgbFace: Any = None
     ) -> None:
         """All marks of a series as one path; as one path each where texts are titles."""
         mark = marker_path.transformed(marker_trans)

@@ -129,10 +129,7 @@ def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> li
         first, last = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
         return [("one of ", False), (first, True), (" to ", False), (last, True)]
     if len(columns) > _LISTED:
-        return [
-            (f"one of {len(columns)} columns like ", False),
-            *named(column_labels(names, columns[:1], NAME_LENGTH)),
-        ]
+        return [(f"one of {len(columns)} columns like ", False), *named(column_labels(names, columns[:1], NAME_LENGTH))]
     return [("one of ", False), *named(column_labels(names, columns, NAME_LENGTH))]
 
 

@@ -234,12 +234,7 @@ class Stability:
 
 
 def false_bound(
-    q: int,
-    p: int,
-    pairs: int,
-    threshold: float,
-    widths: Sequence[int] = (1,),
-    numbers: Sequence[float] | None = None,
+    q: int, p: int, pairs: int, threshold: float, widths: Sequence[int] = (1,), numbers: Sequence[float] | None = None
 ) -> FalseBound:
     r"""Both bounds on the expected number of columns, or clusters, without effect that pass.
 

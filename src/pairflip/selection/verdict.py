@@ -244,12 +244,7 @@ def chosen_error(curve: SizeCurve, rule: str | None = None) -> ChosenError | Non
 
 
 def corrected_error(
-    candidates: Candidates,
-    chosen: tuple[int, int],
-    *,
-    variance: float,
-    squares: bool,
-    ranking: Ranking | None,
+    candidates: Candidates, chosen: tuple[int, int], *, variance: float, squares: bool, ranking: Ranking | None
 ) -> ChosenError | None:
     r"""The error of the chosen (ridge, size), corrected for the choice; None if rows are too few to say.
 
