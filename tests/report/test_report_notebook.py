@@ -40,12 +40,6 @@ def test_a_curve_shows_its_answer_its_table_and_its_figure():
     assert "Note: worked from the columns." in words(curve_html())
 
 
-def test_doubts_are_the_last_bullet():
-    doubtful = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
-    *_, last = [words(item) for item in re.findall(r"<li>.*?</li>", doubtful._repr_html_())]
-    assert last.startswith("Doubt: The search is uncertain at 4 columns (10 % of the chains agree): ")
-
-
 def test_nothing_runs_and_nothing_is_loaded():
     for tag, attributes in Outline(curve_html()).tags:
         assert tag not in ("script", "style", "link", "img", "iframe")

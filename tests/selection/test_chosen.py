@@ -147,9 +147,10 @@ def test_none_where_nothing_predicts_or_blocks_are_few():
 
 def test_perfect_fit_has_no_error():
     X, _ = table(0)
-    chosen = selected(X, X[:, 0] - X[:, 1]).chosen
-    assert chosen.size == 2
-    assert 0 <= chosen.low <= chosen.error <= chosen.high < 1e-20
+    curve = selected(X, X[:, 0] - X[:, 1])
+    assert curve.chosen.size == 2
+    assert 0 <= curve.chosen.low <= curve.chosen.error <= curve.chosen.high < 1e-20
+    assert "nan" not in str(curve)
 
 
 @pytest.mark.parametrize("outer", [1, -2, 2.5, "5"])

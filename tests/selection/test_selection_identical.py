@@ -96,11 +96,6 @@ def test_from_the_columns(expected):
     assert "worked from the columns" in curve.notes[0]
 
 
-def test_more_sizes_do_not_change_the_others(expected):
-    more = select_size(problem_of(), **{**OPTIONS, "sizes": [1, 2, 3, 4]})
-    assert np.array_equal(more.cv_error[[0, 1, 2, 4]], expected.cv_error)
-
-
 @pytest.mark.parametrize("cut", [0, 1, 7, 50, 100, 143])
 def test_resumed(expected, tmp_path, cut, tiny_batches):
     folder = tmp_path / "run"
