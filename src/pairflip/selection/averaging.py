@@ -108,12 +108,18 @@ def average_halves(
     possible = possible_sizes(problem, sizes, halves)
     ridges = ridges_of(problem, selection)
     problems = [problem] if problem.shrinkage else [problem.with_shrinkage(ridge) for ridge in ridges]
+    how: dict[str, Any] = {"seed": selection.seed, "engine": engine, "effort": "quick", "prove": False, "ridge": ridges}
+
+    def paths(problem: SubsetProblem, sizes: tuple[int, ...]) -> list[Ints]:
+        """Columns (H, k) of every half at each size, from the path alone."""
+        grid = plan_halves(problem, sizes, halves, **how)
+        searched = search_grids([grid], [journal], n_jobs, progress, lambda done: done.results, first_folds=2)
+        ((_, results),) = searched
+        return [np.sort(results.of(k)[0][:, 0], axis=1) for k in sizes]
+
     while True:  # a half may have fewer independent columns than rows
         try:
-            found = [
-                _paths(each, possible, halves, ridges, selection.seed, engine, journal, n_jobs, progress)
-                for each in problems
-            ]
+            found = [paths(each, possible) for each in problems]
             break
         except TooFewColumns:
             if len(possible) == 1:
@@ -123,25 +129,6 @@ def average_halves(
     for number, rows in enumerate(rows_together(problem, groups, selection.cv)[0]):
         unit[rows] = number
     return _chosen(problems, possible, halves, found, unit)
-
-
-def _paths(
-    problem: SubsetProblem,
-    sizes: tuple[int, ...],
-    halves: Folds,
-    ridges: tuple[float, ...],
-    seed: int,
-    engine: Any,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-) -> list[Ints]:
-    """Columns (H, k) of every half at each size, from the path alone."""
-    grid = plan_halves(problem, sizes, halves, seed=seed, engine=engine, effort="quick", prove=False, ridge=ridges)
-    ((_, results),) = search_grids(
-        [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=2
-    )
-    return [np.sort(results.of(k)[0][:, 0], axis=1) for k in sizes]
 
 
 @one_blas_thread()

@@ -86,11 +86,9 @@ def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, flo
 def predicts(curve: SizeCurve) -> bool:
     """Whether some number of columns predicts clearly better than none, so that it may be called a finding.
 
-    Three conditions. Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how
-    often depends on the table, and the shuffles know it. Held-out errors are lower than without columns by more than a
-    standard error of that difference. And the error is still lower once it is corrected for the choice of the size. For
-    two classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
-    above one half; for survival times, the corrected concordance is.
+    Few shuffled targets are fitted as well; held-out errors are lower than without columns by more than a standard
+    error; and so is the error corrected for the choice of the size. Where rows are ranked, few rows must not decide:
+    the corrected AUC, or concordance, is above one half.
     """
     best = curve.best_size
     if best == 0:
@@ -106,12 +104,7 @@ def predicts(curve: SizeCurve) -> bool:
 
 
 def recommended_size(curve: SizeCurve) -> int:
-    """The number of columns to keep: 0 if nothing predicts.
-
-    By the rule that was asked for. Without one: with folds of several rows, the size with the lowest error; it had the
-    lower true error in simulations. When single rows are left out, the lowest error is often low by luck, and the
-    one-standard-error size had the lower true error.
-    """
+    """The number of columns to keep, by the rule of the curve: 0 if nothing predicts."""
     return chosen_size(curve) if predicts(curve) else 0
 
 
@@ -131,6 +124,7 @@ def _applied(curve: SizeCurve, rule: str | None) -> str | int:
     rule = rule_of(curve) if rule is None else rule
     if rule in curve.criteria:
         return int(np.argmin(np.where(curve.sizes > 0, curve.criteria[rule], np.inf)))
+    # Where single rows are left out, the lowest error is often low by luck: "one_se" was better in simulations.
     return ("one_se" if single_rows(curve) else "best") if rule == "auto" else rule
 
 
@@ -248,18 +242,14 @@ def corrected_error(
 ) -> ChosenError | None:
     r"""The error of the chosen (ridge, size), corrected for the choice; None if rows are too few to say.
 
-    The lowest of several errors is low by luck, too. Held-out predictions of all candidates are at hand, so the choice
-    can be repeated without a new search: draw the rows with replacement, choose by the errors of the rows drawn, and
-    take the error of that choice on the rows that were not drawn (bootstrap bias-corrected cross validation,
-    Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018). The mean over many draws is the corrected error.
+    Draw the rows with replacement, choose by the errors of the rows drawn, and take the error of that choice on the
+    others (bootstrap bias-corrected cross validation, Tsamardinos, Greasidou & Borboudakis, Machine Learning 107,
+    2018): the corrected error is the mean over many draws.
 
     The interval comes from the spread of these errors on a logarithmic scale, widened by :math:`1 + c / U` for U rows,
     because of few rows the spread is too small more often than too large. Large errors are rare and missing from many
     samples: the upper end is wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows'
     errors. For :math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on that scale.
-
-    A size that a criterion of the fits on all rows has chosen is the same in all draws: held-out errors had no part in
-    that choice, and its error is not corrected for it.
     """
     sums, total = by_unit(candidates.errors, candidates.unit, candidates.weights)
     if total.size < FEWEST:
