@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from _curves import make_curve, plain_names
-from _page import Outline
+from _page import Outline, words
 from pairflip import SubsetProblem, anneal
 from pairflip.report import notebook
 from pairflip.report.answer import answer_of
@@ -20,10 +20,6 @@ CURVE = make_curve()
 @cache
 def curve_html():
     return CURVE._repr_html_()
-
-
-def words(html):
-    return "".join(Outline(html).text)
 
 
 def test_a_curve_shows_its_answer_its_table_and_its_figure():

@@ -1,7 +1,6 @@
 """Half-samples: disjoint halves, their own searches, the same for any worker and after any resume; bounds."""
 
 import dataclasses
-import json
 import shutil
 from itertools import pairwise
 
@@ -13,7 +12,6 @@ from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
 from pairflip.selection import JournalError, after_selection
-from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.journal import Journal
 from pairflip.selection.stability import THRESHOLD, false_bound, r_concave_tail
 from pairflip.selection.subsampling import half_samples
@@ -261,15 +259,6 @@ def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
     curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     assert curve.stability is not None
     assert not (tmp_path / "run").exists()
-
-
-def test_saved_and_read_again():
-    curve = select_size(problem(always=["c0"]), **OPTIONS_OF_RUN)
-    record = json.loads(json.dumps(curve_to_json(curve)))
-    again = curve_from_json(record)
-    same(curve, again)
-    np.testing.assert_equal(dataclasses.asdict(curve.standard_errors), dataclasses.asdict(again.standard_errors))
-    assert again.stability.to_pandas().equals(curve.stability.to_pandas())
 
 
 def test_the_estimator_makes_them_if_asked():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.text import aligned, column_labels, number, plural
 
@@ -96,7 +96,7 @@ def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -
     ridge = " with the ridge term" if shrunken else ""
     label = (
         f"Line chart of {bars.name} against size, {ends}. {marks}The error with the {bars.without_text} is "
-        f"{number(bars.without, 3)}. The table below the figure has the numbers."
+        f"{number(bars.without, 3)}. {BELOW}"
     )
     caption = (
         f"{bars.name[0].upper()}{bars.name[1:]} of held-out rows (dots, ± one standard error) against the number of "
@@ -138,7 +138,7 @@ def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> F
     chosen = f"{lines.ridges[lines.chosen]:g}"
     label = (
         f"Line chart of {lines.name} against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. "
-        f"Chosen: {chosen}. The table below the figure has the numbers."
+        f"Chosen: {chosen}. {BELOW}"
     )
     caption = (
         "Error on held-out rows against the number of columns, for every ridge term: a penalty on the squares of the "
@@ -183,9 +183,7 @@ def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> Figure
             "has the coefficients themselves)"
         )
     grey = f"; those beyond the first {len(COLOURS)} are grey" if len(paths.labels) > len(COLOURS) else ""
-    label = (
-        f"Line chart: {told} of the final fits against size, {paths.cut}. The table below the figure has the numbers."
-    )
+    label = f"Line chart: {told} of the final fits against size, {paths.cut}. {BELOW}"
     caption = (
         f"Coefficients of the final fits{divided}: {paths.cut}{grey}. A coefficient that jumps or changes sign when "
         "another column enters shares its information with that column."
