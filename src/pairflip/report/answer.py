@@ -150,11 +150,9 @@ def answer_of(curve: SizeCurve) -> Answer:
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
         headline = _recommendation(curve, size)
+        well = [(words.how_well(size), False), *_outer_words(curve)]
         bullets = [
-            (
-                "Prediction",
-                _sentences([(words.how_well(size), False), *_outer_words(curve)], [(average_words(curve), False)]),
-            ),
+            ("Prediction", _sentences(well, [(average_words(curve), False)])),
             ("Stability", _sentences([(_size_words(curve, size, other), False)], stability)),
             _proof(curve, size),
         ]
@@ -266,12 +264,8 @@ def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
         texts.append(rule)
     if sizes := sizes_by_repetition(curve):
         low, high, times = min(sizes), max(sizes), len(sizes)
-        at = (
-            f"{low} to {plural(high, words.unit)} in {times}"
-            if low < high
-            else f"{plural(low, words.unit)} in all {times}"
-        )
-        texts.append(f"lowest error at {at} repetitions of the folds")
+        at = f"{low} to {plural(high, words.unit)} in" if low < high else f"{plural(low, words.unit)} in all"
+        texts.append(f"lowest error at {at} {times} repetitions of the folds")
     if other is not None:  # both errors without the correction, which is there for the chosen size only
         errors = f"({words.compared(other, size)} on held-out rows)"
         clearly = f"{'is' if other == 1 else 'are'} not clearly worse {errors}"
@@ -322,10 +316,8 @@ def rule_words(curve: SizeCurve) -> str:
     """One sentence of the answer: by which rule the size was chosen; "" for the usual one."""
     rule = rule_of(curve)
     if rule in curve.criteria:
-        return (
-            f"the size was chosen by the {rule.upper()} of fits on all rows, and the error is not corrected for this "
-            "choice"
-        )
+        by = f"the {rule.upper()} of fits on all rows"
+        return f"the size was chosen by {by}, and the error is not corrected for this choice"
     sizes = {"best": "size with the lowest error", "one_se": "smallest within one standard error of the lowest error"}
     return f"this is the {sizes[rule]}, as was asked for" if rule in sizes else ""
 

@@ -319,9 +319,8 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     }
     if stability is not None:
         total = 2 * stability.pairs
-        cells["Selected in half-samples"] = [
-            f"{round(stability.frequency(j, size) * total):,} of {total:,}" for j in columns
-        ]
+        often = [round(stability.frequency(j, size) * total) for j in columns]
+        cells["Selected in half-samples"] = [f"{times:,} of {total:,}" for times in often]
     cells |= {
         "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
@@ -333,9 +332,8 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
         f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"
     )
     rows = [list(row) for row in zip(*cells.values(), strict=True)]
-    return FigureWords(
-        [label], caption.rstrip(), FigureTable("Table: probabilities and selection", list(cells), rows, about)
-    )
+    table = FigureTable("Table: probabilities and selection", list(cells), rows, about)
+    return FigureWords([label], caption.rstrip(), table)
 
 
 def draw_selection_counts(counts: CountMap, ax: Axes) -> None:

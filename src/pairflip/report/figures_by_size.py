@@ -190,9 +190,8 @@ def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> Figure
     )
     names = column_labels(curve.names, paths.columns.tolist(), 80)
     about = "Coefficients of the final fits, by size; – where the size does not have the column"
-    return FigureWords(
-        [label], caption, _table("Table: coefficients by size", "Column", paths.sizes, names, paths.coefs.T, about)
-    )
+    table = _table("Table: coefficients by size", "Column", paths.sizes, names, paths.coefs.T, about)
+    return FigureWords([label], caption, table)
 
 
 def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats, caption: str) -> FigureTable:

@@ -268,9 +268,8 @@ def model_table(posterior: Posterior) -> FigureTable:
     """The most probable models."""
     top = posterior.models[:_SETS]
     shares = posterior.model_probability[: len(top)].tolist()
-    rows = [
-        [_set(posterior.names, each.tolist()), str(each.size), _fine(p)] for each, p in zip(top, shares, strict=True)
-    ]
+    pairs = zip(top, shares, strict=True)
+    rows = [[_set(posterior.names, each.tolist()), str(each.size), _fine(p)] for each, p in pairs]
     seen = "" if posterior.method == "enumeration" else "; probabilities are shares of the draws"
     models = plural(len(top), "most probable model")
     about = f"The {models}, {percent(sum(shares))} of the probability together{seen}"

@@ -87,9 +87,8 @@ class Vocabulary:
         half = (self.shown(error + spread) - self.shown(error - spread)) / 2.0
         cells = aligned_plus_minus(self.shown(error).tolist(), half.tolist())
         columns = [(f"{self.minimized} ± SE", cells), (self.words.share, self.share_cells(sizes))]
-        return (
-            columns if self.minimized == self.words.error else [(self.words.error, self.error_cells(sizes)), *columns]
-        )
+        other = [] if self.minimized == self.words.error else [(self.words.error, self.error_cells(sizes))]
+        return other + columns
 
     def share_cells(self, sizes: Sequence[int]) -> list[str]:
         """What is explained, or how well rows are ranked, down a column of a table."""

@@ -133,9 +133,8 @@ def _run_by_joblib(
             for first in range(0, len(pieces), step):
                 yield from parallel(delayed(run_batch)(grid, batch, stop) for batch in pieces[first : first + step])
         return
-    results = Parallel(**how, return_as="generator_unordered")(
-        delayed(run_batch)(grid, batch, stop) for batch in pieces
-    )
+    calls = (delayed(run_batch)(grid, batch, stop) for batch in pieces)
+    results = Parallel(**how, return_as="generator_unordered")(calls)
     try:
         with one_blas_thread():  # once for all batches: each of them asks for it, too, which then takes no time
             for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)

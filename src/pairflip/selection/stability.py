@@ -115,9 +115,8 @@ class Stability:
     @cached_property
     def frequencies(self) -> Floats:
         """Fraction (S, U) of the half-samples that selected each of `columns`."""
-        counts = [
-            np.bincount(np.searchsorted(self.columns, s).ravel(), minlength=len(self.names)) for s in self.supports
-        ]
+        places = (np.searchsorted(self.columns, supports).ravel() for supports in self.supports)
+        counts = [np.bincount(each, minlength=len(self.names)) for each in places]
         return np.stack(counts) / (2.0 * self.pairs)
 
     def frequency(self, column: int, size: int | None = None) -> float:

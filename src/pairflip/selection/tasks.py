@@ -53,9 +53,7 @@ class Outcome(NamedTuple):
     task: Task
     supports: NDArray[np.int64]
     energies: Floats
-    steps: (
-        Floats  # (chains, 2, steps): energies and acceptances of the first chains of an annealed final fit, else empty
-    )
+    steps: Floats  # (chains, 2, steps): energies and acceptances of the first chains annealed on all rows, else empty
 
 
 @dataclass(frozen=True)

@@ -215,10 +215,9 @@ class Candidates(NamedTuple):
 def chosen_error(curve: SizeCurve, rule: str | None = None) -> ChosenError | None:
     """The corrected error of the size that a rule (None: that of the curve) takes; None if rows are too few to say."""
     size = chosen_size(curve, rule)
-    predictions = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
-    ridge = (
-        0 if curve.ridge_predictions is None or curve.ridges is None else int(np.argmax(curve.ridges == curve.ridge))
-    )
+    predictions, ridge = curve.predictions[None], 0
+    if curve.ridge_predictions is not None and curve.ridges is not None:
+        predictions, ridge = curve.ridge_predictions, int(np.argmax(curve.ridges == curve.ridge))
     ranking = None
     if curve.survival is not None:  # risks are known for the ridge that was chosen, and hardly depend on it
         times = np.column_stack([curve.survival.times, curve.observed])
