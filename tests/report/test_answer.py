@@ -57,11 +57,8 @@ def test_a_finding_names_all_its_columns_first():
     rmse, r2 = [f"{value:.3g}" for value in curve.chosen.rmse], [r2_text(value) for value in curve.chosen.r2]
     told = f"RMSE {rmse[0]} ({rmse[1]} to {rmse[2]}; {held_out(curve, 0).rmse:.3g} with the mean alone)"
     assert f"{told}, R2 {r2[0]} ({r2[1]} to {r2[2]}) on new rows." in answer.text
-    assert [(tile.name, tile.value) for tile in tiles_of(curve, 8)] == [
-        ("RMSE", rmse[0]),
-        ("R2", r2[0]),
-        ("Columns", "8"),
-    ]
+    tiles = {tile.name: tile.value for tile in tiles_of(curve, 8)}
+    assert tiles == {"RMSE": rmse[0], "R2": r2[0], "Columns": "8"}
     assert answer.to_json(curve)["corrected"]["rmse"] == curve.chosen.rmse[0]
     assert answer.mood == ("not" if answer.cautions else "fairly")
     nearly_all = make_curve(names=NAMES[:24], planted=2, sizes=[1, 2], noise=0.02)

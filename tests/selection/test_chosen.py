@@ -55,9 +55,8 @@ def test_mean_error_of_rows_not_drawn(cv, ridge):
     ends = np.array([-1, 1 + UPWARD * max(0, lopsided)])
     np.testing.assert_allclose([found.low, found.high], np.mean(scores) * np.exp(spread * ends))
     np.testing.assert_allclose(found.r2[1:], 1 - np.mean(scores) * np.exp(spread * np.array([1, -1])) / found.variance)
-    assert ("number of columns and the ridge having been chosen" in " ".join(curve.summary().split())) == (
-        ridge is not None
-    )
+    text = " ".join(curve.summary().split())
+    assert ("number of columns and the ridge having been chosen" in text) == (ridge is not None)
 
 
 def test_same_curve_same_numbers(curve):

@@ -180,9 +180,8 @@ def test_a_file_in_the_place_of_the_folder(here):
     message = sentence_of(JournalError, lambda: select("file"))
     assert message == "journal 'file' is a file; expected a folder, or the name of a new one."
     message = sentence_of(JournalError, lambda: select("file/run"))
-    assert (
-        message == "journal 'file/run' is below 'file', which is a file; expected a folder, or the name of a new one."
-    )
+    expected = "a folder, or the name of a new one."
+    assert message == f"journal 'file/run' is below 'file', which is a file; expected {expected}"
     assert Path("file").read_text() == "mine"
 
 
