@@ -125,9 +125,8 @@ def test_shards_in_one_folder(expected, tmp_path):
 
 def test_shards_in_folders_of_their_own(expected, tmp_path):
     sources = [tmp_path / f"{part}" for part in (1, 2, 3)]
-    shards = [(part, 3) for part in (1, 2, 3)]
-    pairs = zip(sources, shards, strict=True)
-    counts = [run_shard(problem_of(), **OPTIONS, journal=journal, shard=shard, n_jobs=2) for journal, shard in pairs]
+    how = {**OPTIONS, "n_jobs": 2}
+    counts = [run_shard(problem_of(), **how, journal=each, shard=(part, 3)) for part, each in enumerate(sources, 1)]
     assert sum(counts) == 144
     assert max(counts) - min(counts) <= 3
     assert merge_journals(tmp_path / "two", sources[::2]) == 2  # a shard is missing, and is done here
