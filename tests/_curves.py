@@ -1,4 +1,4 @@
-"""Size curves made by least squares on a planted table without any search, older ones, a problem with odd names; and
+"""Size curves made by least squares on a planted table without any search, a problem with odd names; and
 when two curves are the same."""
 
 import dataclasses
@@ -150,20 +150,6 @@ def unannealed(curve, at=-1):
     for a in arrays:
         a[at] = np.nan
     return dataclasses.replace(curve, annealing=AnnealCurves(*arrays))
-
-
-BY_SIZE = ("cv_error", "cv_error_se", "energy_per_row", "selection_counts", "unchanged", "agreement", "chain_cv_error")
-BY_SIZE += ("predictions", "intercepts", "energies", "final_agreement", "always_coefs", "sizes")
-
-
-def without_size_0(curve):
-    """The same curve as version 0.1 saved it: without size 0."""
-    assert curve.sizes[0] == 0
-    a = curve.annealing
-    changes = {name: getattr(curve, name)[1:] for name in (*BY_SIZE, "fold_supports", "supports", "coefs")}
-    annealing = AnnealCurves(*(np.asarray(values)[1:] for values in (a.betas, a.energy, a.acceptance)))
-    criteria = {name: values[1:] for name, values in curve.criteria.items()}
-    return dataclasses.replace(curve, annealing=annealing, criteria=criteria, **changes)
 
 
 def assert_same_curve(one, other, but=("seconds",)):

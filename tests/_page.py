@@ -32,6 +32,11 @@ class Outline(HTMLParser):
         return [attrs for name, attrs in self.tags if name == tag]
 
 
+def words(html):
+    """All text, as it stands."""
+    return "".join(Outline(html).text)
+
+
 def text_of(page):
     """What a reader of a page sees, in one line."""
     return " ".join(" ".join(Outline(page).text).split())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from _curves import ODD, make_curve, odd_problem, plain_names, unannealed, without_size_0
+from _curves import ODD, make_curve, odd_problem, plain_names, unannealed
 from pairflip import posterior, sample
 from pairflip.report import write_report
 
@@ -25,7 +25,6 @@ CURVES = {
     "wide": lambda: make_curve(columns=300, rows=200, sizes=range(1, 13), names=plain_names(300), noise=2.0),
     "unsure": lambda: make_curve(rows=40, sizes=range(1, 7), noise=8, seed=3),
     "nothing": lambda: make_curve(rows=40, sizes=range(1, 6), noise=8, seed=0, names=plain_names(24)),
-    "old": lambda: without_size_0(make_curve(sizes=range(1, 6))),
     "one": lambda: unannealed(make_curve(sizes=[3], columns=5, planted=3)),
     "models": lambda: posterior(odd_problem()),
     "sets": lambda: sample(odd_problem(), 3, sweeps=100),

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from _curves import make_curve, plain_names, without_size_0
-from _page import Outline
+from _curves import make_curve, plain_names
+from _page import Outline, words
 from pairflip import SubsetProblem, anneal
 from pairflip.report import notebook
 from pairflip.report.answer import answer_of
@@ -20,10 +20,6 @@ CURVE = make_curve()
 @cache
 def curve_html():
     return CURVE._repr_html_()
-
-
-def words(html):
-    return "".join(Outline(html).text)
 
 
 def test_a_curve_shows_its_answer_its_table_and_its_figure():
@@ -38,12 +34,6 @@ def test_a_curve_shows_its_answer_its_table_and_its_figure():
     assert "recommended: 4" in svg
     assert "mean alone" in svg
     assert "Note: worked from the columns." in words(curve_html())
-
-
-def test_doubts_are_the_last_bullet():
-    doubtful = dataclasses.replace(CURVE, agreement=np.full(9, 0.1))
-    *_, last = [words(item) for item in re.findall(r"<li>.*?</li>", doubtful._repr_html_())]
-    assert last.startswith("Doubt: The search is uncertain at 4 columns (10 % of the chains agree): ")
 
 
 def test_nothing_runs_and_nothing_is_loaded():
@@ -76,12 +66,11 @@ def luminance(colour):
 @pytest.mark.parametrize(
     "curve",
     [
-        without_size_0(CURVE),
         make_curve(rows=40, noise=8, seed=0),
         make_curve(sizes=[3], columns=5, planted=3),
         make_curve(noise=0.05, names=plain_names(24)),
     ],
-    ids=["version 0.1", "nothing", "one size", "log"],
+    ids=["nothing", "one size", "log"],
 )
 def test_every_curve_has_a_picture(curve):
     html = curve._repr_html_()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from _curves import LONG, make_curve, plain_names, unannealed, without_size_0
+from _curves import LONG, make_curve, plain_names, unannealed
 from pairflip import SubsetProblem, anneal, text
 from pairflip.report import curve_tables, numbers
 from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars
@@ -32,7 +32,6 @@ def test_size_0_is_a_line_and_not_a_size():
     uncentred = replace(CURVE, settings={"center": None})
     texts = [error_bars(curve).without_text for curve in (CURVE, forced, uncentred)]
     assert texts == ["mean alone", "forced columns alone", "zero for every row"]
-    assert np.isnan(error_bars(without_size_0(CURVE)).without)
 
 
 @pytest.mark.parametrize(("noise", "log"), [(0.5, False), (0.2, True)])

@@ -10,7 +10,7 @@ from _cli import assert_refused, invoke, planted, without_figures, write_csv
 from _curves import make_curve
 from _curves import odd_problem as problem
 from _errors import sentence_of
-from _page import Outline, text_of
+from _page import Outline, text_of, words
 from pairflip import Samples, SizeCurve, SubsetProblem, figures, posterior, sample, select_size, temper, write_report
 from pairflip.report.figures_by_column import disagreement
 from pairflip.report.numbers import inclusion_bars, probability_bars
@@ -102,7 +102,7 @@ def test_pages_have_numbers_and_conditions_and_names_as_text(drawn, weighed):
         html = record._repr_html_()
         assert not Outline(html).open
         assert "<script" not in html
-        assert "same name [6]" in "".join(Outline(html).text)
+        assert "same name [6]" in words(html)
 
 
 def test_a_report_of_every_record_and_a_refusal_of_others(drawn, weighed, tmp_path):

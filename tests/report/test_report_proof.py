@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from _curves import ODD, make_curve, plain_names
-from _page import Outline
+from _page import words
 from pairflip import SubsetProblem, best_subset, prove
 from pairflip.report.answer import answer_of
 from pairflip.report.notebook import trace_html
@@ -182,10 +182,6 @@ def test_counts_that_were_not_asked_for_are_not_told():
     record = json.loads(json.dumps(proof_record(perfect), allow_nan=False))
     assert [each["excess"] for each in record["best"]] == [0.0, None], "nothing is left to compare with"
     assert [row[3] for row in best_rows(perfect)] == ["0 %", "–"]
-
-
-def words(html):
-    return "".join(Outline(html).text)
 
 
 def test_names_are_text_everywhere():

@@ -179,9 +179,8 @@ def select(data, *options):
 def test_half_samples_are_made_by_default_and_kept_in_files(data, tmp_path):
     done = select(data)
     assert done.exit_code == 0, done.stderr
-    assert "In 100 random halves of the rows, the same 2 columns were selected in 100 %" in " ".join(
-        done.stdout.split()
-    )
+    told = " ".join(done.stdout.split())
+    assert "In 100 random halves of the rows, the same 2 columns were selected in 100 %" in told
     record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
     assert record["settings"]["stability"] == DEFAULT_STABILITY == 50
     assert record["stability_shown"]["set_frequency"] == 1.0
@@ -192,15 +191,14 @@ def test_half_samples_are_made_by_default_and_kept_in_files(data, tmp_path):
 
 
 def test_options_say_how_many_and_where(data, tmp_path):
-    done = select(data, "--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run")
+    options = ["--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run"]
+    done = select(data, *options)
     assert done.exit_code == 0, done.stderr
     assert "shuffled" not in done.stdout
     record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
     assert record["stability"]["sizes"] == [1, 2, 3]
     assert len(record["null"]["r2"]) == 2
-    again = select(
-        data, "--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run", "--force", "--full"
-    )
+    again = select(data, *options, "--force", "--full")
     assert "With the target shuffled 2 times" in " ".join(again.stdout.split()), again.stderr
     assert set(done.stdout.splitlines()) <= set(again.stdout.splitlines())
     none = select(data, "--stability", "0", "--out", "none")

@@ -94,21 +94,16 @@ def test_relative_ridge_is_the_same_penalty_in_the_units_of_the_table():
 
 def errors_of(problem, support, groups=None):
     """Robust and clustered errors of the constant, the forced and the chosen coefficients."""
-    errors = standard_errors(problem, [problem.fit(support)], groups)
-    return [
-        np.concatenate([each.intercepts, each.always[0], each.chosen[0]]) for each in (errors.robust, errors.clustered)
-    ]
+    _, *both = standard_errors(problem, [problem.fit(support)], groups)
+    return [np.concatenate([each.intercepts, each.always[0], each.chosen[0]]) for each in both]
 
 
 def without(problem, support, rows):
     """The constant, forced and chosen coefficients of a fit without some rows."""
     weight = problem.sample_weight.copy()
     weight[rows] = 0.0
-    limits = problem.limits.arguments()
-    other = SubsetProblem(
-        problem.X, problem.y, always=problem.always, sample_weight=weight, ridge=problem.ridge, **limits
-    )
-    fit = other.fit(support)
+    options = {"always": problem.always, "ridge": problem.ridge, **problem.limits.arguments()}
+    fit = SubsetProblem(problem.X, problem.y, sample_weight=weight, **options).fit(support)
     return np.concatenate([[fit.intercept], fit.always_coef, fit.coef])
 
 

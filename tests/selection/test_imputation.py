@@ -59,18 +59,3 @@ def test_only_where_something_was_filled_in():
     curve = select_size(SubsetProblem(X, y, preprocess=SimpleImputer()), **HOW)  # which knows no noise
     assert "imputed" not in curve.facts
     assert imputed_words(curve.facts) == []
-
-
-def test_saved_and_damaged(tmp_path):
-    import json
-
-    from pairflip import SizeCurve
-
-    curve = select_size(SubsetProblem(*table(0.3), preprocess=Impute("knn")), **HOW)
-    curve.save(tmp_path / "curve.json")
-    assert SizeCurve.load(tmp_path / "curve.json").facts["imputed"] == curve.facts["imputed"]
-    record = json.loads((tmp_path / "curve.json").read_text())
-    record["facts"]["imputed"] = {"missing": 3, "same": "2"}
-    (tmp_path / "curve.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="facts imputed"):
-        SizeCurve.load(tmp_path / "curve.json")

@@ -101,11 +101,8 @@ def selected(kind):
 
 def refit(problem, left_out, support):
     """Predictions (M, q) of new rows by least squares on the other rows, by definition."""
-    rows, forced, weights = (
-        np.setdiff1d(np.arange(problem.n_rows), left_out),
-        problem.always.size,
-        problem.sample_weight,
-    )
+    rows = np.setdiff1d(np.arange(problem.n_rows), left_out)
+    forced, weights = problem.always.size, problem.sample_weight
     columns = np.r_[problem.always, support[support >= 0]].astype(int)
     X, Y, k = problem.X[:, columns], problem.targets, columns.size
     centre, level = np.zeros(k), np.zeros(Y.shape[1])
@@ -150,9 +147,8 @@ def test_errors_are_those_of_refits(kind):
         assert curve.cv_error[at] == pytest.approx(by_target.mean())
         if curve.targets is not None:
             mse = np.average(np.concatenate(residuals) ** 2, axis=0, weights=weights)
-            spread = np.average(
-                (Y[folds.row] - np.average(Y[folds.row], axis=0, weights=weights)) ** 2, axis=0, weights=weights
-            )
+            off = Y[folds.row] - np.average(Y[folds.row], axis=0, weights=weights)
+            spread = np.average(off**2, axis=0, weights=weights)
             np.testing.assert_allclose(curve.targets.rmse[at], np.sqrt(mse), rtol=1e-9)
             np.testing.assert_allclose(curve.targets.r2[at], 1.0 - mse / spread, rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(curve.targets.cv_error[at], by_target, rtol=1e-9)
@@ -245,11 +241,8 @@ def test_limits_are_kept_everywhere(kind):
     problem, curve, _ = selected(kind)
     stability = curve.stability
     assert curve.null.r2.max() < 0.5  # noise
-    supports = [
-        *curve.supports,
-        *curve.outer.supports,
-        *(row[row >= 0] for each in curve.fold_supports for row in each),
-    ]
+    of_folds = (row[row >= 0] for each in curve.fold_supports for row in each)
+    supports = [*curve.supports, *curve.outer.supports, *of_folds]
     if problem.units is not None:
         for support in supports:
             assert np.array_equal(np.sort(support), problem.columns_of(np.unique(problem.units.first[support])))

@@ -221,9 +221,8 @@ def test_categories_that_only_some_rows_have():
     kinds = np.resize(["a", "b", "c"], M).astype(object)
     kinds[4] = "rare"
     frame = pd.DataFrame({"kind": kinds, "x": HOLES[:, 0], "z": HOLES[:, 6]})
-    steps = ColumnTransformer(
-        [("kind", OneHotEncoder(handle_unknown="ignore"), ["kind"]), ("number", SimpleImputer(), ["x", "z"])]
-    )
+    categories = ("kind", OneHotEncoder(handle_unknown="ignore"), ["kind"])
+    steps = ColumnTransformer([categories, ("number", SimpleImputer(), ["x", "z"])])
     y = TARGETS["squares"] + 2.0 * (kinds == "b")
     problem = SubsetProblem(frame, y, preprocess=steps)
     assert problem.names[3] == "kind__kind_rare"
@@ -232,9 +231,8 @@ def test_categories_that_only_some_rows_have():
     np.testing.assert_array_equal(part.X[:, :3], problem.X[:, :3])
     curve = quietly(select_size, problem, (1, 2, 3), "loo", outer=3, stability=2)
     assert np.isfinite(curve.predictions).all()
-    np.testing.assert_array_equal(
-        quietly(curve.predict, frame[::-1], 3), quietly(curve.predict, frame.to_numpy()[::-1], 3)
-    )
+    told, by_place = (quietly(curve.predict, each[::-1], 3) for each in (frame, frame.to_numpy()))
+    np.testing.assert_array_equal(told, by_place)
 
 
 def test_bad_preprocessing_is_refused_in_one_sentence():
@@ -254,12 +252,10 @@ def test_bad_preprocessing_is_refused_in_one_sentence():
     twice = forced.preprocessed(StandardScaler())
     assert "preprocess already" in sentence_of(ValueError, lambda: twice.preprocessed(SNV()))
     curve = select_size(twice, (1, 2), 4)
-    assert "X lacks the column 'x8'" in sentence_of(
-        ValueError, lambda: curve.predict(pd.DataFrame(SPECTRA[:, :8], columns=curve.raw_names[:8]))
-    )
-    assert "X has 3 columns, but the model was made from 9" in sentence_of(
-        ValueError, lambda: curve.predict(SPECTRA[:, :3])
-    )
+    few = pd.DataFrame(SPECTRA[:, :8], columns=curve.raw_names[:8])
+    assert "X lacks the column 'x8'" in sentence_of(ValueError, lambda: curve.predict(few))
+    words = "X has 3 columns, but the model was made from 9"
+    assert words in sentence_of(ValueError, lambda: curve.predict(SPECTRA[:, :3]))
 
 
 def test_a_given_transformer_is_left_alone_and_draws_the_same_numbers():

@@ -179,11 +179,9 @@ def test_the_final_fit_is_the_best_of_all_subsets():
     X, y = small_table()
     problem = SubsetProblem(X, y, always=["x5"])
     curve = select_size(problem, [1, 2, 3], chains=4)
-    everything = np.arange(14)
     for at, k in enumerate([0, 1, 2, 3]):
-        fits = [
-            (*fit_rows(X, y, np.ones(14), list(s), everything, "fold", [5], 0.0), s) for s in combinations(range(5), k)
-        ]
+        every = combinations(range(5), k)
+        fits = [(*fit_rows(X, y, np.ones(14), list(s), np.arange(14), "fold", [5], 0.0), s) for s in every]
         energy, predicted, support = min(fits, key=lambda fit: fit[0])
         assert tuple(curve.supports[at]) == support
         assert curve.energies[at] == pytest.approx(energy, rel=1e-9)

@@ -5,7 +5,6 @@ import pytest
 from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit
 
 from pairflip import Schedule, SubsetProblem, select_size
-from pairflip.losses.held_out import HeldOutErrors
 from pairflip.moments import TrainingForm
 from pairflip.selection.folds import as_folds
 
@@ -143,17 +142,6 @@ def test_target_that_only_the_held_out_row_makes_vary():
     assert np.isfinite(curve.cv_error).all()
 
 
-def test_folds_share_nothing():
-    """A fold alone gives what it gives among others: no support, energy or temperature comes from elsewhere."""
-    X, y = table(3)
-    problem = SubsetProblem(X, y)
-    splits = [(np.setdiff1d(np.arange(M), [m]), [m]) for m in range(M)]
-    whole = select_size(problem, [1, 2, 4], cv=splits, chains=1)
-    part = select_size(problem, [1, 2, 4], cv=splits[:5], chains=1)
-    for at in range(4):
-        np.testing.assert_array_equal(whole.fold_supports[at][:5], part.fold_supports[at])
-
-
 def test_subtraction_is_used_where_it_is_accurate():
     X, y = table()
     problem = SubsetProblem(X, y)
@@ -176,10 +164,3 @@ def test_fold_problem_is_that_of_its_rows():
             np.testing.assert_allclose([fold.row(3), fold.matrix[3]], alone.matrix[[3, 3]], atol=1e-13)
             assert fold.yy == pytest.approx(alone.yy)
             assert fold.energy(np.array([1, 5])) == pytest.approx(alone.energy(np.array([1, 5])))
-
-
-def test_mean_alone_is_that_of_the_other_rows():
-    X, y = table()
-    problem = SubsetProblem(X, y)
-    residual = HeldOutErrors(problem, as_folds("loo", problem)).without_columns()
-    np.testing.assert_allclose(residual, [y[m] - np.delete(y, m).mean() for m in range(M)])

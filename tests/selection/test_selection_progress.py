@@ -257,7 +257,6 @@ def test_without_a_journal_it_says_what_to_do_next_time(monkeypatch, often, capf
     monkeypatch.setattr(progress_module.SelectionProgress, "advance", stop)
     with pytest.raises(KeyboardInterrupt) as caught:
         select_size(problem(), **OPTIONS, progress="log")
-    assert str(caught.value) == (
-        "interrupted; nothing was kept and nothing was written (a journal keeps finished work)."
-    )
+    words = "interrupted; nothing was kept and nothing was written (a journal keeps finished work)."
+    assert str(caught.value) == words
     assert capfd.readouterr().err == ""

@@ -1,18 +1,20 @@
-"""The number of columns for several targets: held-out errors against literal refits, estimators, command line."""
+"""The number of columns for several targets: estimators, command line, and checks against literal recomputation."""
 
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from _page_figures import without_drawings
+from _cli import invoke, without_figures, write_csv
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, best_subset, select_size
-from pairflip.cli import app
+from pairflip.report.answer import answer_of
+from pairflip.selection.after_selection import shuffled
+from pairflip.selection.folds import as_folds
 
 
 def table(seed: int = 0, rows: int = 40, columns: int = 12) -> tuple[Any, Any]:
@@ -59,19 +61,13 @@ def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
     assert np.all(bounds[:, 0] < bounds[:, 1])
 
 
-def write(folder: Path) -> Path:
+def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_figures(monkeypatch)
     X, Y = table()
     names = ["fat", "water", "protein", *(f"c{j}" for j in range(12))]
-    lines = [",".join(names), *(",".join(map(repr, row)) for row in np.hstack([Y, X]).tolist())]
-    (folder / "data.csv").write_text("\n".join(lines))
-    return folder / "data.csv"
-
-
-def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_drawings(monkeypatch)
-    data, out, run = write(tmp_path), tmp_path / "out", CliRunner()
+    data, out = write_csv(tmp_path / "data.csv", names, np.hstack([Y, X]).tolist()), tmp_path / "out"
     several = ["--target", "fat,water,protein", "--quiet"]
-    done = run.invoke(app, ["select", str(data), *several, "--sizes", "1-4", "--cv", "4", "--full", "--out", str(out)])
+    done = invoke("select", data, *several, "--sizes", "1-4", "--cv", "4", "--full", "--out", out)
     assert done.exit_code == 0, done.output
     assert "Selected in halves" in (out / "report.html").read_text()
     assert (out / "half_samples.csv").read_text().startswith('"size","column","chosen","frequency"')
@@ -81,27 +77,85 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (out / "targets.csv").read_text().startswith('"size","target","r2"')
     assert "R2 of each target: fat 0." in (out / "report.html").read_text()
     assert float((out / "predictions.csv").read_text().splitlines()[1].split(",")[4]) in table()[1][:, 0]
-    again = run.invoke(app, ["report", str(out), "--out", str(tmp_path / "again.html")])
+    again = invoke("report", out, "--out", tmp_path / "again.html")
     assert again.exit_code == 0, again.output
-    fitted = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--json"])
+    fitted = invoke("fit", data, *several, "-k", "3", "--json")
     assert fitted.exit_code == 0, fitted.output
     assert json.loads(fitted.stdout)["columns"] == ["c1", "c4", "c7"]
-    shown = run.invoke(app, ["fit", str(data), *several, "-k", "3", "--out", str(tmp_path / "coef.csv")])
+    shown = invoke("fit", data, *several, "-k", "3", "--out", tmp_path / "coef.csv")
     assert "(fat 0." in shown.output
-    proved = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--json"])
+    proved = invoke("prove", data, *several, "-k", "3", "--json")
     assert proved.exit_code == 0, proved.output
     assert json.loads(proved.stdout)["proved"] is True
-    told = run.invoke(app, ["prove", str(data), *several, "-k", "3", "--n-best", "2"])
+    told = invoke("prove", data, *several, "-k", "3", "--n-best", "2")
     assert "c1, c4, c7" in told.output
     for bad, says in (
-        (["predict", str(out), str(data)], "3 targets"),
-        (["fit", str(data), "--target", "fat,fat", "-k", "2"], "different names"),
-        (["fit", str(data), "--target", "fat,oil", "-k", "2"], "oil"),
-        (["fit", str(data), "--target", "fat,c1", "--loss", "poisson", "-k", "2"], "expected one column"),
+        (["predict", out, data], "3 targets"),
+        (["fit", data, "--target", "fat,fat", "-k", "2"], "different names"),
+        (["fit", data, "--target", "fat,oil", "-k", "2"], "oil"),
+        (["fit", data, "--target", "fat,c1", "--loss", "poisson", "-k", "2"], "expected one column"),
     ):
-        refused = run.invoke(app, bad)
+        refused = invoke(*bad)
         assert refused.exit_code == 2, (bad, refused.output)
         assert says in " ".join(refused.output.split()), (bad, refused.output)
+
+
+@pytest.fixture(scope="module")
+def checked() -> SizeCurve:
+    return select_size(SubsetProblem(*table(columns=8)), [1, 2, 3], cv=4, stability=3, null=2, outer=3)
+
+
+def literal_best(X: Any, Y: Any, rows: Any, k: int) -> tuple[list[int], Any]:
+    """The k columns with the lowest sum of squared errors of the scaled targets on some rows; their coefficients."""
+
+    def fit(support: tuple[int, ...]) -> tuple[float, Any]:
+        design = np.column_stack([np.ones(len(rows)), X[np.ix_(rows, support)]])
+        coef = np.linalg.lstsq(design, Y[rows], rcond=None)[0]
+        return float(np.sum(((Y[rows] - design @ coef) / Y[rows].std(axis=0)) ** 2)), coef
+
+    best = min(combinations(range(X.shape[1]), k), key=lambda support: fit(support)[0])
+    return list(best), fit(best)[1]
+
+
+def test_rows_of_the_targets_are_shuffled_together(checked: SizeCurve) -> None:
+    X, Y = table(columns=8)
+    problem = SubsetProblem(X, Y, target_names=["a", "b", "c"], scale_targets=False)
+    other = shuffled(problem, 0, 1)
+    order = [int(np.argmin(np.abs(Y[:, 0] - y))) for y in other.y[:, 0]]
+    assert sorted(order) == list(range(40))
+    assert order != list(range(40))
+    np.testing.assert_allclose(other.y, Y[order], rtol=1e-9)
+    assert other.target_names == ["a", "b", "c"]
+    np.testing.assert_array_equal(other.form.target_scale, 1.0)  # type: ignore[attr-defined]
+    forced = shuffled(SubsetProblem(X, Y, always=[3]), 0, 1)
+    design = np.column_stack([np.ones(40), X[:, 3]])
+    fitted = design @ np.linalg.lstsq(design, Y, rcond=None)[0]
+    order = [int(np.argmin(np.abs((Y - fitted)[:, 0] - y))) for y in (forced.y - fitted)[:, 0]]
+    assert sorted(order) == list(range(40))
+    np.testing.assert_allclose(forced.y - fitted, (Y - fitted)[order], atol=1e-9)
+    null = checked.null
+    assert null is not None
+    noise = shuffled(SubsetProblem(X, Y), 0, 0)
+    folds, size, left, seen = as_folds(4, noise, None), null.size, [], []
+    for rows in folds.rows:
+        kept = np.setdiff1d(np.arange(40), rows)
+        best, coef = literal_best(X, noise.y, kept, size)
+        told = np.column_stack([np.ones(rows.size), X[np.ix_(rows, best)]]) @ coef
+        spread = noise.y[kept].std(axis=0)
+        left.append((noise.y[rows] - told) / spread)
+        seen.append((noise.y[rows] - noise.y[kept].mean(axis=0)) / spread)
+    observed = np.concatenate(seen)
+    r2 = 1.0 - np.sum(np.concatenate(left) ** 2) / np.sum((observed - observed.mean()) ** 2)
+    assert null.r2[0] == pytest.approx(r2)
+
+
+def test_what_is_said(checked: SizeCurve) -> None:
+    text = " ".join(checked.summary().split())
+    for said in ("random halves", "outer folds", "; in outer folds: ", "targets shuffled 2 times"):
+        assert said in text
+    record = answer_of(checked).to_json(checked)
+    assert [each["target"] for each in record["outer"]["targets"]] == ["y0", "y1", "y2"]
+    json.dumps(record, allow_nan=False)
 
 
 def test_the_three_targets_of_a_table_of_spectra(shared_data: Path) -> None:

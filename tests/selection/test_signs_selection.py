@@ -61,10 +61,7 @@ def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
     wrong = SubsetProblem(X, 3.0 * X[:, 0] - X[:, 1:] @ np.ones(5) + 0.1 * rng.normal(size=30), positive=True)
     told = " ".join(select_size(wrong, [3], cv=5, effort="quick").summary().split())
     assert "Coefficients were kept positive; “x" in told
-    assert (
-        "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the same."
-        in told
-    )
+    assert "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the" in told
 
 
 def test_known_signs_of_a_real_table(shared_data: Path) -> None:
@@ -91,10 +88,8 @@ def test_columns_are_better_than_those_of_the_positive_lasso(shared_data: Path) 
 
     values = np.loadtxt(file, delimiter=",", skiprows=1)
     X, y = np.diff(values[:, 1:], axis=1), values[:, 0]
-    problem, unit = (
-        SubsetProblem(X, y, positive=True),
-        (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0),
-    )
+    problem, away = SubsetProblem(X, y, positive=True), X - X.mean(axis=0)
+    unit = away / np.linalg.norm(away, axis=0)
     compared = 0
     for alpha in (0.08, 0.05, 0.02):
         support = np.flatnonzero(Lasso(alpha, positive=True, max_iter=50_000).fit(unit, y).coef_)

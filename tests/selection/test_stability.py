@@ -1,7 +1,6 @@
 """Half-samples: disjoint halves, their own searches, the same for any worker and after any resume; bounds."""
 
 import dataclasses
-import json
 import shutil
 from itertools import pairwise
 
@@ -13,7 +12,6 @@ from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import SubsetProblem, SubsetRegressorCV, half_sample_stability, select_size
 from pairflip.selection import JournalError, after_selection
-from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.journal import Journal
 from pairflip.selection.stability import THRESHOLD, false_bound, r_concave_tail
 from pairflip.selection.subsampling import half_samples
@@ -60,9 +58,7 @@ def test_rows_of_weight_zero_are_in_no_half():
         assert not np.intersect1d(left, [2, 7, 30]).size
         assert 38 - left.size == 19
     kept = SubsetProblem(table()[0][weights > 0], table()[1][weights > 0])
-    np.testing.assert_array_equal(
-        half_sample_stability(absent, 3, 5).supports[0], half_sample_stability(kept, 3, 5).supports[0]
-    )
+    np.testing.assert_array_equal(*(half_sample_stability(each, 3, 5).supports[0] for each in (absent, kept)))
 
 
 def test_groups_and_blocks_stay_whole():
@@ -92,10 +88,7 @@ REFUSED = [
     (lambda: half_sample_stability(problem(), 2, 0), "pairs is 0"),
     (lambda: half_sample_stability(problem(), 2, 2.5), "pairs is 2.5"),
     (lambda: half_sample_stability(problem(), 2, True), "pairs is True"),
-    (
-        lambda: select_size(problem(), [1], stability=-3),
-        "stability (--stability) is -3; expected a whole number",
-    ),
+    (lambda: select_size(problem(), [1], stability=-3), "stability (--stability) is -3; expected a whole number"),
     (lambda: select_size(problem(), [1], null=-3), "null (--null) is -3; expected a whole number from 0"),
     (lambda: select_size(problem(), [1], stability_at="some"), "stability_at is 'some'"),
 ]
@@ -264,21 +257,6 @@ def test_a_journal_that_was_removed_is_not_made_again(tmp_path, monkeypatch):
     curve = select_size(problem(), **OPTIONS_OF_RUN, journal=tmp_path / "run")
     assert curve.stability is not None
     assert not (tmp_path / "run").exists()
-
-
-def test_saved_and_read_again():
-    curve = select_size(problem(always=["c0"]), **OPTIONS_OF_RUN)
-    record = json.loads(json.dumps(curve_to_json(curve)))
-    again = curve_from_json(record)
-    same(curve, again)
-    np.testing.assert_equal(dataclasses.asdict(curve.standard_errors), dataclasses.asdict(again.standard_errors))
-    assert again.stability.to_pandas().equals(curve.stability.to_pandas())
-    older = {**record, "schema": 3, "stability": record["unchanged"]}
-    for name in ("unchanged", "null", "standard_errors"):
-        del older[name]
-    old = curve_from_json(older)
-    assert (old.stability, old.null, old.standard_errors) == (None, None, None)
-    np.testing.assert_array_equal(old.unchanged, curve.unchanged)
 
 
 def test_the_estimator_makes_them_if_asked():

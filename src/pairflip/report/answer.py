@@ -100,7 +100,7 @@ class Answer:
                 for unit in units_of(curve, self.size)
             }
         if squared:
-            without["rmse_without_columns"] = words.error(0) if 0 in curve.sizes else None
+            without["rmse_without_columns"] = words.error(0)
         return {
             "predicts": self.predicts,
             "size": self.size,
@@ -144,17 +144,15 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
 def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     clear, size, other = predicts(curve), size_to_show(curve), None
-    cautions, words = cautions_of(curve, size, clear), vocabulary(curve)
+    cautions, words = list(cautions_of(curve, size, clear)), vocabulary(curve)
     stability = stability_words(curve, size)
     more: list[tuple[str, list[Piece]]] = [("Rows", [(moments_words(curve), False)]), ("Rules", _rules(curve))]
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
         headline = _recommendation(curve, size)
+        well = [(words.how_well(size), False), *_outer_words(curve)]
         bullets = [
-            (
-                "Prediction",
-                _sentences([(words.how_well(size), False), *_outer_words(curve)], [(average_words(curve), False)]),
-            ),
+            ("Prediction", _sentences(well, [(average_words(curve), False)])),
             ("Stability", _sentences([(_size_words(curve, size, other), False)], stability)),
             _proof(curve, size),
         ]
@@ -162,7 +160,8 @@ def answer_of(curve: SizeCurve) -> Answer:
         more.append(("Shrinkage", [(shrinkage_words(curve), False)]))
         more.append(("Half-samples", stability_details(curve, size)))
     else:
-        headline = [_nothing(curve)]
+        than = "the columns that are always in the model" if curve.always.size else words.mean
+        headline = [(f"No set of columns predicts the {words.predicted} better than {than}.", False)]
         bullets = [("Prediction", [*_best_tried(curve, size), *_outer_words(curve)])]
         more.append(("Half-samples", _sentences(stability, stability_details(curve, size))))
     if curve.outer is not None:
@@ -172,9 +171,8 @@ def answer_of(curve: SizeCurve) -> Answer:
     more.append(("Signs", sign_words(curve, size) if curve.settings.get("signs") else []))
     more.append(("Shuffled targets", [(null_words(curve), False)]))
     bullets.append((DOUBT, [(" ".join(each.short for each in cautions), False)]))
-    answered = size if clear or 0 not in curve.sizes else 0
     texts = tuple(each.text for each in cautions)
-    return Answer(clear, answered, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
+    return Answer(clear, size * clear, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
 
 
 def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
@@ -266,12 +264,8 @@ def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
         texts.append(rule)
     if sizes := sizes_by_repetition(curve):
         low, high, times = min(sizes), max(sizes), len(sizes)
-        at = (
-            f"{low} to {plural(high, words.unit)} in {times}"
-            if low < high
-            else f"{plural(low, words.unit)} in all {times}"
-        )
-        texts.append(f"lowest error at {at} repetitions of the folds")
+        at = f"{low} to {plural(high, words.unit)} in" if low < high else f"{plural(low, words.unit)} in all"
+        texts.append(f"lowest error at {at} {times} repetitions of the folds")
     if other is not None:  # both errors without the correction, which is there for the chosen size only
         errors = f"({words.compared(other, size)} on held-out rows)"
         clearly = f"{'is' if other == 1 else 'are'} not clearly worse {errors}"
@@ -293,18 +287,11 @@ def _proof(curve: SizeCurve, size: int) -> tuple[str, list[Piece]]:
     return "Not proved", [(f"{others} may fit better.", False)]
 
 
-def _nothing(curve: SizeCurve) -> Piece:
-    """Headline where no set of columns predicts better than none."""
-    words = vocabulary(curve)
-    than = "the columns that are always in the model" if curve.always.size else words.mean
-    return f"No set of columns predicts the {words.predicted} better than {than}.", False
-
-
 def _best_tried(curve: SizeCurve, best: int) -> list[Piece]:
     """The best size that was tried where nothing predicts."""
     words, tried = vocabulary(curve), [int(k) for k in curve.sizes if k > 0]
-    lower = 0 in curve.sizes and curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
-    errors = f"{words.compared(best, 0)} with the {baseline(curve)}" if 0 in curve.sizes else words.short(best)
+    lower = curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
+    errors = f"{words.compared(best, 0)} with the {baseline(curve)}"
     of = f"of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
     return [
         (f"{of}{size_text(curve, best)} did best on held-out rows (", False),
@@ -329,10 +316,8 @@ def rule_words(curve: SizeCurve) -> str:
     """One sentence of the answer: by which rule the size was chosen; "" for the usual one."""
     rule = rule_of(curve)
     if rule in curve.criteria:
-        return (
-            f"the size was chosen by the {rule.upper()} of fits on all rows, and the error is not corrected for this "
-            "choice"
-        )
+        by = f"the {rule.upper()} of fits on all rows"
+        return f"the size was chosen by {by}, and the error is not corrected for this choice"
     sizes = {"best": "size with the lowest error", "one_se": "smallest within one standard error of the lowest error"}
     return f"this is the {sizes[rule]}, as was asked for" if rule in sizes else ""
 
@@ -389,7 +374,7 @@ def _outer_words(curve: SizeCurve) -> list[Piece]:
 
 def _chance(curve: SizeCurve, best: int) -> str:
     """Why an error below that of the mean is not a finding."""
-    gain, error = difference(curve, 0, best) if 0 in curve.sizes else (0.0, 0.0)
+    gain, error = difference(curve, 0, best)
     if not gain > 0:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:

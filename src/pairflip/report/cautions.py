@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,41 +33,35 @@ class Caution(NamedTuple):
         return f"{self.short} {self.explanation}".rstrip()
 
 
-def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> list[Caution]:
+def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> Iterator[Caution]:
     """Reasons to doubt an answer that recommends a size, or that nothing predicts (then the best size tried)."""
-    cautions, unit = [], what_is_counted(curve)
+    unit = what_is_counted(curve)
     if "separated" in curve.facts or "separated_folds" in curve.facts:
-        cautions += separated(curve, size if predicts else 0)
+        yield from separated(curve, size if predicts else 0)
     if uncertain(curve, size):
         more = "search longer (--effort thorough, in Python effort='thorough')"
         if curve.settings.get("method", "anneal") == "anneal":
             more = "use more chains or a slower schedule"
         agree = percent(curve.agreement[curve.at(size)])
-        cautions.append(
-            Caution(
-                f"The search is uncertain at {plural(size, unit)} ({agree} of the chains agree): {more}.",
-                f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
-                "missed, and the error may be too high.",
-            )
+        yield Caution(
+            f"The search is uncertain at {plural(size, unit)} ({agree} of the chains agree): {more}.",
+            f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
+            "missed, and the error may be too high.",
         )
     if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < n_candidates(curve):
         largest = f"The lowest error is at the largest size tried ({curve.best_size})"
-        cautions.append(Caution(f"{largest}, so more {unit}s may predict better: try larger sizes."))
-    cautions += _about_rows(curve)
+        yield Caution(f"{largest}, so more {unit}s may predict better: try larger sizes.")
+    yield from _about_rows(curve)
     halves = known(curve, size) if predicts else None
     if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
         again, wider = percent(float(halves.overlap[halves.at(size)])), steadier(curve, halves, size)
         advice, but = "do not read the names as a finding", ""
         if wider:
             advice, but = f"name {cluster_word(halves)}s rather than single {unit}s", f", but {wider}"
-        cautions.append(
-            Caution(
-                f"Which {unit}s is not certain: {advice}.",
-                f"On average, {halves.how} selected only {again} of these {unit}s again{but}; others may predict as "
-                "well.",
-            )
+        yield Caution(
+            f"Which {unit}s is not certain: {advice}.",
+            f"On average, {halves.how} selected only {again} of these {unit}s again{but}; others may predict as well.",
         )
-    return cautions
 
 
 def separated(curve: SizeCurve, size: int) -> list[Caution]:
@@ -94,61 +88,47 @@ def separated(curve: SizeCurve, size: int) -> list[Caution]:
     ]
 
 
-def _about_rows(curve: SizeCurve) -> list[Caution]:
+def _about_rows(curve: SizeCurve) -> Iterator[Caution]:
     """Doubts about whether held-out rows stand for new ones."""
     facts, how = curve.facts, str(curve.settings.get("cv", ""))
-    cautions = [Caution(text) for text in copy_words(facts) + imputed_words(facts)]
+    yield from map(Caution, copy_words(facts) + imputed_words(facts))
     in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
     if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
         why = "their names are dates"
         if "autocorrelation" in facts:
             why = f"the target of a row is like that of the row before, autocorrelation {facts['autocorrelation']:.2f}"
-        cautions.append(
-            Caution(
-                f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
-                "(--cv blocks:5, in Python cv='blocks:5').",
-                "Rows held out at random then have near copies among the others, and all errors here are too low.",
-            )
+        yield Caution(
+            f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
+            "(--cv blocks:5, in Python cv='blocks:5').",
+            "Rows held out at random then have near copies among the others, and all errors here are too low.",
         )
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])
-        cautions.append(
-            Caution(
-                f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
-                "so errors are too low: keep one of each, or give copies the same group (--groups).",
-                "Target included: a held-out row is then predicted from its own copy.",
-            )
+        yield Caution(
+            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
+            "so errors are too low: keep one of each, or give copies the same group (--groups).",
+            "Target included: a held-out row is then predicted from its own copy.",
         )
     if "two_values" in facts:
         low, high = facts["two_values"]
-        cautions.append(
-            Caution(
-                f"The target has two values only ({number(low)} and {number(high)}): --loss logistic (in Python "
-                "loss='logistic') is for classes.",
-                "It is treated as a number: errors and predictions are those of a number, not of a class.",
-            )
+        yield Caution(
+            f"The target has two values only ({number(low)} and {number(high)}): --loss logistic (in Python "
+            "loss='logistic') is for classes.",
+            "It is treated as a number: errors and predictions are those of a number, not of a class.",
         )
     if (heavy := heavy_row(curve)) is not None:
         row, share, error, without = heavy
         name, words = facts.get("heavy_row"), vocabulary(curve)
         row_name = numbered("row", row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
-        cautions.append(
-            Caution(
-                f"One row carries {percent(share)} of the {words.loss} of all held-out rows, {row_name}: look whether "
-                "its values are right.",
-                f"Without it the {words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}.",
-            )
+        yield Caution(
+            f"One row carries {percent(share)} of the {words.loss} of all held-out rows, {row_name}: look whether "
+            "its values are right.",
+            f"Without it the {words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}.",
         )
-    return cautions
 
 
 def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
-    """The row that carries more than a quarter of the held-out error, its share, and the errors with and without it.
-
-    Errors are root mean squares, or mean deviances, at the recommended size; a row that is held out several times
-    counts with all its errors. Of few rows one may carry more by chance: the limit is then what the largest of n
-    squared normal errors exceeds in three tables of a thousand.
-    """
+    """The row with more than a quarter of the held-out error, its share, and the errors with it and without."""
     from scipy.special import betaincinv
 
     size = recommended_size(curve)
@@ -162,6 +142,7 @@ def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
         return None
     row = int(np.argmax(by_row))
     share = float(by_row[row]) / total
+    # Of few rows one carries more by chance: this the largest of n squared normal errors exceeds in 3 of 1000 tables.
     if share <= max(_HEAVY, float(betaincinv(0.5, (n - 1) / 2, 1.0 - _BY_CHANCE / n))):
         return None
     both = np.array([total / weight.sum(), (total - by_row[row]) / (weight.sum() - weight[row])])

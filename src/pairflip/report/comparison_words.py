@@ -35,11 +35,8 @@ def rmse(cv_error: Any) -> Any:
 
 
 def rmse_se(cv_error: Any, spread: Any, other: Any = None) -> Any:
-    """A standard error of cv_error as one of the RMSE; with `other`, of the difference from a method of that cv_error.
-
-    Half the difference of two squares is that of their roots times the mean of these: a difference keeps its number of
-    standard errors.
-    """
+    """A standard error of cv_error as one of the RMSE; with `other`, of the difference from that of another method."""
+    # Half the difference of two squares is that of their roots times the mean of these.
     middle = (rmse(cv_error) + rmse(cv_error if other is None else other)) / 2.0
     return spread / np.maximum(middle, 1e-300)
 

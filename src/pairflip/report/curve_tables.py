@@ -9,24 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report.answer import answer_of
+from pairflip.report.numbers import by_size
 from pairflip.report.registry import FigureTable
-from pairflip.report.vocabulary import (
-    members,
-    size_text,
-    unit_labels,
-    units_of,
-    vocabulary,
-)
+from pairflip.report.vocabulary import members, size_text, unit_labels, units_of, vocabulary
 from pairflip.rules import name_positions
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
-from pairflip.selection.verdict import (
-    baseline,
-    least_agreement,
-    recommended_size,
-    rule_of,
-    single_rows,
-    uncertain,
-)
+from pairflip.selection.verdict import baseline, least_agreement, recommended_size, rule_of, single_rows, uncertain
 from pairflip.text import (
     NOTHING,
     aligned,
@@ -126,8 +114,7 @@ def criteria_table(curve: SizeCurve) -> SizeTable:
 
 def search_table(curve: SizeCurve) -> SizeTable:
     """How well the search went at each size that was searched."""
-    order = np.argsort(curve.sizes, kind="stable")
-    order = order[curve.sizes[order] > 0]
+    order = by_size(curve)
     spread = np.std(curve.chain_cv_error, axis=1)
     spread[spread < 1e-12 * np.max(np.abs(curve.chain_cv_error), axis=1)] = 0.0  # that of rounding errors
     columns = [
@@ -307,10 +294,7 @@ def _by_unit(values: Sequence[float], digits: int = 3, least: int = 2) -> list[s
 
 
 def _stand_in_rows(curve: SizeCurve, size: int) -> list[list[str]]:
-    """Stand-ins of the chosen columns of a size, the strongest of each first; neighbours in a spectrum are one window.
-
-    Of a window, the correlation nearest zero is shown, and how many folds selected any of it but not the chosen column.
-    """
+    """Stand-ins of the chosen columns, the strongest of each first; neighbours in a spectrum are one window."""
     at, lines, columns = curve.at(size), [], _most_selected(curve, size)
     selected, support = curve.fold_supports[at], set(curve.supports[at].tolist())
     for chosen, label in zip(columns, column_labels(curve.names, columns, _LABEL), strict=True):

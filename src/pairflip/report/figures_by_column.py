@@ -19,7 +19,7 @@ from pairflip.report.numbers import (
     inclusion_bars,
     probability_bars,
 )
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.stability_words import bound_words, known, null_words
 from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
 from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
@@ -155,7 +155,7 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
     assert stability is not None
     label = (
         f"Bar chart of how many of {bars.half_samples} half-samples selected each {unit} at "
-        f"{plural(bars.size, unit)}: {bars.cut}. The table below the figure has the numbers."
+        f"{plural(bars.size, unit)}: {bars.cut}. {BELOW}"
     )
     rows_each = f"{'' if stability.how.endswith('rows') else 'at least '}{stability.rows:,} rows each"
     shared = percent(float(stability.pair_overlap[stability.at(bars.size)]))
@@ -218,7 +218,7 @@ def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> Figur
     assert stability is not None
     label = (
         f"Mean spectrum with {plural(bands.frequency.size, 'band')} shaded by how many of {bands.half_samples} "
-        "half-samples selected one of their columns. The table below the figure has the numbers."
+        f"half-samples selected one of their columns. {BELOW}"
     )
     caption = (
         f"At {plural(bands.size, 'column')}: bands of which half-samples selected one column or another, the fuller "
@@ -300,7 +300,7 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     assert inclusion is not None
     label = (
         "Bar chart of the probability that each column belongs in the model, with marks for how often it was selected "
-        f"in {bars.trials}: {bars.cut}. The table below the figure has the numbers."
+        f"in {bars.trials}: {bars.cut}. {BELOW}"
     )
     caption = (
         "Bars: how probable it is that a column belongs in the model; diamonds: how often it was selected in "
@@ -319,9 +319,8 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     }
     if stability is not None:
         total = 2 * stability.pairs
-        cells["Selected in half-samples"] = [
-            f"{round(stability.frequency(j, size) * total):,} of {total:,}" for j in columns
-        ]
+        often = [round(stability.frequency(j, size) * total) for j in columns]
+        cells["Selected in half-samples"] = [f"{times:,} of {total:,}" for times in often]
     cells |= {
         "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
@@ -333,9 +332,8 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
         f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"
     )
     rows = [list(row) for row in zip(*cells.values(), strict=True)]
-    return FigureWords(
-        [label], caption.rstrip(), FigureTable("Table: probabilities and selection", list(cells), rows, about)
-    )
+    table = FigureTable("Table: probabilities and selection", list(cells), rows, about)
+    return FigureWords([label], caption.rstrip(), table)
 
 
 def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
@@ -390,10 +388,8 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
 
 
 def _count_words(curve: SizeCurve, counts: CountMap, limits: FigureLimits) -> FigureWords:
-    label = (
-        f"Heat map of how many of {plural(counts.n_folds, 'fold')} selected each {counts.unit}, by size: {counts.cut}. "
-        "The table below the figure has the numbers."
-    )
+    folds = plural(counts.n_folds, "fold")
+    label = f"Heat map of how many of {folds} selected each {counts.unit}, by size: {counts.cut}. {BELOW}"
     caption = (
         f"How many of {counts.n_folds:,} folds selected a {counts.unit} (the fuller the colour, the more), by size: "
         f"{counts.cut}. Dots mark the final fit on all rows. Folds have most of their rows in common, so a column of "

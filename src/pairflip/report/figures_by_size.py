@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.text import aligned, column_labels, number, plural
 
@@ -81,8 +80,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
             if not mark.recommended:
                 look = {"marker": "s", "markersize": 10, "color": COLOURS[2]}
             ax.plot([mark.size], [at[mark.size]], label=f"{mark.text}: {mark.size}", **look, **ring)
-    if isfinite(bars.without):
-        ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
+    ax.axhline(bars.without, color=INK, linewidth=1, zorder=1, label=bars.without_text)
     ax.axhline(bars.limit, color=QUIET, linewidth=1, linestyle="--", zorder=1, label="lowest + 1 SE")
     ax.plot(bars.sizes, bars.training, color=QUIET, linewidth=1.3, linestyle=":", zorder=1, label="training error")
     size_axis(ax, bars.unit, f"{bars.name} (logarithmic)" if bars.log else bars.name)
@@ -94,21 +92,16 @@ def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -
     if bars.sizes.size < 2:
         ends = plural(int(bars.sizes[0]), bars.unit)
     marks = "".join(f"{mark.text.capitalize()}: {plural(mark.size, bars.unit)}. " for mark in bars.marks)
-    without = across = ""
     shrunken = curve.settings.get("ridge") if curve.ridge_surface is None else curve.ridge_surface.ridge
     ridge = " with the ridge term" if shrunken else ""
-    if isfinite(bars.without):
-        without = f"The error with the {bars.without_text} is {number(bars.without, 3)}. "
-        across = (
-            f" The line across is the error without columns ({bars.without_text}): sizes that are not clearly below it "
-            "predict nothing."
-        )
     label = (
-        f"Line chart of {bars.name} against size, {ends}. {marks}{without}The table below the figure has the numbers."
+        f"Line chart of {bars.name} against size, {ends}. {marks}The error with the {bars.without_text} is "
+        f"{number(bars.without, 3)}. {BELOW}"
     )
     caption = (
         f"{bars.name[0].upper()}{bars.name[1:]} of held-out rows (dots, ± one standard error) against the number of "
-        f"{bars.unit}s.{across} Dashed: the lowest error plus its standard error; the smallest size below it is the "
+        f"{bars.unit}s. The line across is the error without columns ({bars.without_text}): sizes that are not clearly "
+        "below it predict nothing. Dashed: the lowest error plus its standard error; the smallest size below it is the "
         f"one-SE size. Dotted: the training error{ridge}, which falls with every column and chooses nothing."
     )
     return FigureWords([label], caption)
@@ -145,7 +138,7 @@ def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> F
     chosen = f"{lines.ridges[lines.chosen]:g}"
     label = (
         f"Line chart of {lines.name} against size, one line for each of {plural(lines.ridges.size, 'ridge term')}. "
-        f"Chosen: {chosen}. The table below the figure has the numbers."
+        f"Chosen: {chosen}. {BELOW}"
     )
     caption = (
         "Error on held-out rows against the number of columns, for every ridge term: a penalty on the squares of the "
@@ -190,18 +183,15 @@ def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> Figure
             "has the coefficients themselves)"
         )
     grey = f"; those beyond the first {len(COLOURS)} are grey" if len(paths.labels) > len(COLOURS) else ""
-    label = (
-        f"Line chart: {told} of the final fits against size, {paths.cut}. The table below the figure has the numbers."
-    )
+    label = f"Line chart: {told} of the final fits against size, {paths.cut}. {BELOW}"
     caption = (
         f"Coefficients of the final fits{divided}: {paths.cut}{grey}. A coefficient that jumps or changes sign when "
         "another column enters shares its information with that column."
     )
     names = column_labels(curve.names, paths.columns.tolist(), 80)
     about = "Coefficients of the final fits, by size; – where the size does not have the column"
-    return FigureWords(
-        [label], caption, _table("Table: coefficients by size", "Column", paths.sizes, names, paths.coefs.T, about)
-    )
+    table = _table("Table: coefficients by size", "Column", paths.sizes, names, paths.coefs.T, about)
+    return FigureWords([label], caption, table)
 
 
 def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats, caption: str) -> FigureTable:

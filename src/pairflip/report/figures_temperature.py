@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.report.numbers import Cooling, cooling
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
 from pairflip.text import aligned, percent, plural
 
@@ -101,7 +101,7 @@ def _remark(ax: Axes, text: str, at: tuple[float, float], units: Any, offset: tu
 def _cooling_words(curve: SizeCurve, curves: Cooling, limits: FigureLimits) -> FigureWords:
     labels = [
         f"Line chart of {quantity} against temperature while cooling, {plural(curves.size, curves.unit)}, "
-        f"{curves.cut}. The table below the figure has the numbers."
+        f"{curves.cut}. {BELOW}"
         for quantity in _QUANTITIES
     ]
     caption = (

@@ -69,10 +69,7 @@ def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.Dat
 
 
 def _predictions(curve: SizeCurve, row_names: Sequence[str]) -> pd.DataFrame:
-    """One row for each size and held-out row (and target, or class), predicted by columns that were chosen without it.
-
-    Folds are counted from 1; rows have their names, or numbers from 1.
-    """
+    """A row for each size and held-out row (and target, or class), predicted by columns that were chosen without it."""
     sizes, places = curve.predictions.shape
     outputs = {}
     if curve.outputs is not None:

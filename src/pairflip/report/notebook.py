@@ -130,9 +130,8 @@ def trace_html(trace: Trace) -> str:
     names = _names(trace.names, columns)
     more = len(columns) - len(names)
     # One column of coefficients, or one for each of several targets.
-    table = np.vstack(
-        [np.reshape(trace.best_coef, (len(columns), -1))[: len(names)], np.atleast_1d(trace.best_intercept)]
-    )
+    coefs = np.reshape(trace.best_coef, (len(columns), -1))[: len(names)]
+    table = np.vstack([coefs, np.atleast_1d(trace.best_intercept)])
     values = [aligned(list(of_target), least=4) for of_target in table.T]
     rows = [list(row) for row in zip([*names, "(constant)"], *values, strict=True)]
     heads = ["Coefficient"] if len(values) == 1 else [f"Target {t + 1}" for t in range(len(values))]

@@ -101,7 +101,7 @@ class ErrorBars:
     training: Floats
     name: str  # of the error
     told: list[str]  # errors in words
-    without: float  # the error of size 0, a line across all sizes (NaN: not known)
+    without: float  # the error of size 0, a line across all sizes
     without_text: str
     marks: list[Mark]
     limit: float  # the lowest error plus its standard error
@@ -116,7 +116,7 @@ def error_bars(curve: SizeCurve) -> ErrorBars:
     spread = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
     low, error, high = (words.shown((curve.cv_error + side * spread)[order]) for side in (-1.0, 0.0, 1.0))
     training, best = words.shown(curve.energy_per_row[order]), curve.at(curve.best_size)
-    without = float(words.shown(curve.cv_error[curve.at(0)])) if 0 in curve.sizes else float("nan")
+    without = float(words.shown(curve.cv_error[curve.at(0)]))
     limit = float(words.shown(curve.cv_error[best] + spread[best]))
     errors = np.append(error, without)
     log = needs_log(curve.cv_error)
@@ -270,10 +270,7 @@ class CountMap:
 
 
 def count_map(curve: SizeCurve, limit: int = 40, length: int = _LABEL) -> CountMap:
-    """Columns selected in at least one fold, the most selected first.
-
-    The columns of the final fits of the sizes that figures point at are among them whatever their counts.
-    """
+    """Columns selected in any fold, the most selected first, those of the final fits of marked sizes among them."""
     order, pointed, unit = by_size(curve), marks(curve), what_is_counted(curve)
     total = curve.selection_counts.sum(axis=0)
     total = total if curve.units is None else curve.units.once(total)
@@ -362,10 +359,7 @@ class InclusionBars:
 
 
 def inclusion_bars(record: Samples | Posterior, limit: int = 30) -> InclusionBars:
-    """The most probable columns of a record; those that are always in, and those that do not vary, are left out.
-
-    Before the data, a column is in a set of k of n columns with probability k / n, and in a model as its prior says.
-    """
+    """The most probable columns of a record; those that are always in, and those that do not vary, are left out."""
     from pairflip.search.posterior import Posterior
 
     if isinstance(record, Posterior):
@@ -439,10 +433,7 @@ def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
 def held_out(
     curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
 ) -> Scatter:
-    """Held-out prediction against truth at a size (None: the size to show).
-
-    Thinned to `limit` rows: those with the largest residuals, and others evenly spread over the observed values.
-    """
+    """Held-out prediction against truth at a size (None: that to show), thinned to `limit` rows, with outliers."""
     names = row_labels(curve, None) if names is None else names
     size = size_to_show(curve) if size is None else int(size)
     errors, at = errors_of(curve, size), np.arange(curve.observed.size)
@@ -576,28 +567,20 @@ def kaplan_meier(time: Floats, event: Floats, weight: Floats) -> tuple[Floats, F
 
 @dataclass(frozen=True)
 class Cooling:
-    """Energy and acceptance (chains, steps) against `temperature` (steps,), hottest first; empty if not annealed.
-
-    `above` is the energy above the lowest one that is known, but at least `floor`: on a logarithmic axis the chains
-    that ended at the best energy lie on its floor, and those that ended elsewhere above it, however hot the start was.
-    """
+    """Energy and acceptance (chains, steps) against `temperature` (steps,), hottest first; empty if not annealed."""
 
     size: int
     temperature: Floats
     energy: Floats
     acceptance: Floats
-    above: Floats
+    above: Floats  # energy above the lowest one that is known, but at least `floor`, where the best chains end
     floor: float
     cut: str
     unit: str
 
 
 def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64, steps: int | None = None) -> Cooling:
-    """Energy and acceptance against temperature, of the final fit of a size or of a `Trace`.
-
-    A start at (nearly) infinite temperature is left out, since no axis has room for it, and so is the end of a schedule
-    where no chain accepts a flip any more, but for its first steps.
-    """
+    """Energy and acceptance against temperature, of the final fit of a size or of a `Trace`."""
     from pairflip.selection.curve import SizeCurve
 
     if isinstance(source, SizeCurve):
@@ -612,6 +595,7 @@ def cooling(source: SizeCurve | Trace, size: int | None = None, chains: int = 64
         size, lowest, total = source.k, source.best_energy, 0
         betas, energy, acceptance = source.betas, source.energy, source.acceptance
     step = np.flatnonzero(np.isfinite(betas) & (betas > 0))
+    # No axis has room for a start at (nearly) infinite temperature; the end where nothing moves any more is cut.
     while step.size > 1 and betas[step[1]] > 100 * betas[step[0]]:
         step = step[1:]
     moving = np.flatnonzero(np.nan_to_num(acceptance[:, step]).any(axis=0))

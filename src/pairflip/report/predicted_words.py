@@ -35,11 +35,7 @@ tables called so, 57 truly were (`python -m benchmarks prediction-words`)."""
 
 
 def average_words(curve: SizeCurve) -> str:
-    """One line: errors of the average over half-samples and of the chosen columns, and which predicts better.
-
-    The latter for squared error alone: for other losses it was not counted how often that is true. Empty without
-    corrected errors of both.
-    """
+    """One line: errors of the average over half-samples and of the chosen columns, and which predicts better."""
     subset, average = curve.chosen, None if curve.average is None else curve.average.corrected
     if subset is None or average is None:
         return ""
@@ -48,7 +44,7 @@ def average_words(curve: SizeCurve) -> str:
     both = f"{words.minimized} {number(errors[0], words.digits)} against {number(errors[1], words.digits)}"
     if average.ranked is not None and subset.ranked is not None:
         both += f" ({words.ranking} {average.ranked[0]:.2f} against {subset.ranked[0]:.2f})"
-    if not average.squares:
+    if not average.squares:  # it was not counted how often a comparison is true
         return f"By the average over half-samples: {both}."
     gain, error = average_gain(curve)
     if abs(gain) <= CLEARLY * error or (gain > 0) != (errors[0] < errors[1]):

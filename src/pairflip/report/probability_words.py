@@ -168,12 +168,8 @@ def _walk_doubts(record: Samples | Posterior, drawn: np.ndarray, longer: str) ->
 
 
 def disagreement(shares: Floats, errors: Floats) -> int | None:
-    """The column about which chains disagree most, by more than chance; `shares` (chain, N) of their draws have it.
-
-    The squared error of the mean of C chains, from parts of each, is one C-th of the variance of chains, if their parts
-    are independent; the ratio of the two has a chi-squared distribution with C - 1 degrees of freedom, divided by
-    these. Chains that stay where they began have parts that are all alike, and means that differ.
-    """
+    """The column about which chains disagree most, by more than chance; `shares` (chain, N) of their draws have it."""
+    # The variance of C chains over C times their squared errors: chi-squared (C - 1 degrees of freedom, over these).
     chains = len(shares)
     limit = max(_UNDERRATED, float(chdtri(chains - 1, _CHANCE)) / (chains - 1))
     gap = np.ptp(shares, axis=0)
@@ -272,9 +268,8 @@ def model_table(posterior: Posterior) -> FigureTable:
     """The most probable models."""
     top = posterior.models[:_SETS]
     shares = posterior.model_probability[: len(top)].tolist()
-    rows = [
-        [_set(posterior.names, each.tolist()), str(each.size), _fine(p)] for each, p in zip(top, shares, strict=True)
-    ]
+    pairs = zip(top, shares, strict=True)
+    rows = [[_set(posterior.names, each.tolist()), str(each.size), _fine(p)] for each, p in pairs]
     seen = "" if posterior.method == "enumeration" else "; probabilities are shares of the draws"
     models = plural(len(top), "most probable model")
     about = f"The {models}, {percent(sum(shares))} of the probability together{seen}"

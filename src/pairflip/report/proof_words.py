@@ -47,9 +47,8 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
     keeping = f" that {'keeps' if one else 'keep'} the limits" if proof.limited else ""
     proved = f"Proved: no other {units} of these {proof.n_candidates:,}{keeping} {fit} better"
     if perfect:
-        proved = (
-            f"Proved: {'this' if one else 'these'} {units} {fit} the target perfectly, so that nothing can fit better"
-        )
+        these = "this" if one else "these"
+        proved = f"Proved: {these} {units} {fit} the target perfectly, so that nothing can fit better"
     best = proof.support if chosen is None else np.sort(np.asarray(chosen, dtype=np.int64))
     others = [support for support in proof.supports[: proof.equals] if not np.isin(support, best).all()]
     if others:

@@ -21,7 +21,7 @@ from pairflip.report.figures_compared import (
 )
 from pairflip.report.numbers import InclusionBars, inclusion_bars
 from pairflip.report.page import Drawing, Page, Section, what_was_done
-from pairflip.report.registry import FigureTable
+from pairflip.report.registry import BELOW, FigureTable
 from pairflip.report.run_info import About, Pairs
 from pairflip.report.save import save_all
 from pairflip.report.style import figure_of, page_axes
@@ -186,7 +186,7 @@ def _done(
 
 def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
     """The figure of inclusion probabilities and its table."""
-    label = f"Bar chart: {title[0].lower()}{title[1:]}, {bars.cut}. The table below the figure has the numbers."
+    label = f"Bar chart: {title[0].lower()}{title[1:]}, {bars.cut}. {BELOW}"
     svgs = _both_widths(draw_inclusion, bars, label, inclusion_shape)
     return Section(title, [Drawing([(svgs, f"Bars: {bars.cut}, the most probable first.")]), {"columns": table}])
 

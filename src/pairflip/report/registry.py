@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pairflip.selection.curve import SizeCurve
 
+BELOW = "The table below the figure has the numbers."
+"""How most text alternatives end."""
+
 
 @dataclass(frozen=True)
 class FigureLimits:

@@ -36,10 +36,7 @@ _PANEL = (400.0, 330.0)
 def page_svgs(
     figure: PageFigure, numbers: Sequence[Any], labels: Sequence[Sequence[str]], book: TipBook
 ) -> list[list[Markup]]:
-    """A figure for the page, for each of `numbers`: its panels, or its only panel for a wide and for a narrow page.
-
-    `labels` are the text alternatives of the panels, for each of `numbers`.
-    """
+    """Panels of a figure for each of `numbers`, with text alternatives; of a single panel, a wide and a narrow one."""
     side_by_side = figure.follows or len(figure.draw) > 1
     kinds = [("panel", i) for i in range(len(figure.draw))] if side_by_side else [("wide", 0), ("narrow", 0)]
     svgs: list[list[Markup]] = [[] for _ in numbers]
@@ -153,13 +150,7 @@ class PageRenderer(RendererBase):
             self._add_path([d], look, title)
 
     def draw_markers(
-        self,
-        gc: GraphicsContextBase,
-        marker_path: Path,
-        marker_trans: Any,
-        path: Path,
-        trans: Any,
-        rgbFace: Any = None,
+        self, gc: GraphicsContextBase, marker_path: Path, marker_trans: Any, path: Path, trans: Any, rgbFace: Any = None
     ) -> None:
         """All marks of a series as one path; as one path each where texts are titles."""
         mark = marker_path.transformed(marker_trans)
@@ -267,10 +258,7 @@ def tag(element: str, inner: str | Markup = "", **attributes: str) -> Markup:
 
 
 def _commands(path: Path, height: float, clip: Any = None, from_centre: bool = False) -> str:
-    """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts.
-
-    The shape of a mark is drawn from its centre, so that all its commands are relative.
-    """
+    """The commands of a path: relative ones are shorter, and start from rounded places so that nothing drifts."""
     d, last, before = "", (0.0, 0.0), ""
     for vertices, code in path.iter_segments(simplify=False, clip=clip, curves=True):
         if code == Path.CLOSEPOLY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from pairflip.text import column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
-    from pairflip.selection.stability import FalseBound, Ints, Stability
+    from pairflip.selection.stability import Ints, Stability
 
 _SINGLE = 6  # columns that are named one by one with their frequencies
 _LISTED = 3  # columns of a cluster that are named one by one
@@ -39,10 +40,7 @@ def known(curve: SizeCurve, size: int) -> Stability | None:
 
 
 def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
-    """How often random halves of the rows selected the same set, and each of its columns or their bands and clusters.
-
-    A column that is not stable by itself is told by its cluster where that is selected more often.
-    """
+    """How often random halves of the rows selected the same set, and its columns or their bands and clusters."""
     halves = known(curve, size)
     if halves is None:
         return []
@@ -131,10 +129,7 @@ def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> li
         first, last = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
         return [("one of ", False), (first, True), (" to ", False), (last, True)]
     if len(columns) > _LISTED:
-        return [
-            (f"one of {len(columns)} columns like ", False),
-            *named(column_labels(names, columns[:1], NAME_LENGTH)),
-        ]
+        return [(f"one of {len(columns)} columns like ", False), *named(column_labels(names, columns[:1], NAME_LENGTH))]
     return [("one of ", False), *named(column_labels(names, columns, NAME_LENGTH))]
 
 
@@ -178,19 +173,15 @@ def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
         "frequencies": {names[j]: halves.frequency(j, size) for j in halves.chosen[at].tolist()},
         "threshold": THRESHOLD,
         "passing": [names[j] for j in halves.passing(THRESHOLD, size).tolist()],
-        "expected_false": [_bound_record(bound) for bound in bounds],
+        "expected_false": [asdict(bound) for bound in bounds],
         "clusters": [
             {"columns": [names[j] for j in each.columns.tolist()], "frequency": each.frequency}
             for each in halves.stable_clusters(0.0, size)
         ],
         "expected_false_clusters": None
         if halves.clusters is None
-        else [_bound_record(halves.cluster_bound(bound.threshold, size)) for bound in bounds],
+        else [asdict(halves.cluster_bound(bound.threshold, size)) for bound in bounds],
     }
-
-
-def _bound_record(bound: FalseBound) -> dict[str, float]:
-    return {"threshold": bound.threshold, "worst_case": bound.worst_case, "r_concave": bound.r_concave}
 
 
 def bound_words(curve: SizeCurve, halves: Stability, size: int, clusters: bool = False) -> str:

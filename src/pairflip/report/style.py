@@ -30,10 +30,7 @@ _PIXELS = 100.0  # per inch, on a page
 
 @dataclass(frozen=True)
 class Tips:
-    """What the pointer shows at each mark of a series: `form` with {0}, {1}, ... replaced from `columns`.
-
-    A column is a list with one text for each mark, or one text for all of them.
-    """
+    """What the pointer shows at a mark: `form` with {0}, ... replaced from `columns` (one text, or one a mark)."""
 
     form: str
     columns: tuple[str | tuple[str, ...], ...]

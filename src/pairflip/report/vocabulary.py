@@ -98,9 +98,8 @@ class Vocabulary:
         half = (self.shown(error + spread) - self.shown(error - spread)) / 2.0
         cells = aligned_plus_minus(self.shown(error).tolist(), half.tolist())
         columns = [(f"{self.minimized} ± SE", cells), (self.words.share, self.share_cells(sizes))]
-        return (
-            columns if self.minimized == self.words.error else [(self.words.error, self.error_cells(sizes)), *columns]
-        )
+        other = [] if self.minimized == self.words.error else [(self.words.error, self.error_cells(sizes))]
+        return other + columns
 
     def share_cells(self, sizes: Sequence[int]) -> list[str]:
         """What is explained, or how well rows are ranked, down a column of a table."""
@@ -123,9 +122,7 @@ class Vocabulary:
         return f"{self.short(size)} against {self.error_text(other)}"
 
     def without_columns(self) -> str:
-        """The error without columns, with which every other error is to be compared; empty where it is not known."""
-        if 0 not in self.curve.sizes:
-            return ""
+        """The error without columns, with which every other error is to be compared."""
         return f"{self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
 
     def corrected(self, size: int) -> ChosenError | None:
@@ -149,11 +146,6 @@ class Vocabulary:
         value, low, high = (r2_text(each, self.digits - 1) for each in chosen.r2)
         return ToldNumber(self.explains, value, f"{'below 0' if chosen.r2[1] < 0 else low} to {high}")
 
-    @property
-    def allow(self) -> str:
-        """Whether the told numbers allow for the choice of the size; one that a criterion chose stays as it is."""
-        return "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
-
     def how_well(self, size: int) -> str:
         """These numbers in a sentence."""
         where = "new rows"
@@ -167,8 +159,9 @@ class Vocabulary:
         if chosen is None:
             return ""
         choice = f"number of {self.unit}s" + ("" if self.curve.ridge_surface is None else " and the ridge")
+        allow = "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
         ranges = f"ranges are {percent(chosen.level)} intervals"
-        return f"Those for new rows {self.allow} for the {choice} having been chosen; {ranges}."
+        return f"Those for new rows {allow} for the {choice} having been chosen; {ranges}."
 
     def record(self, size: int) -> dict[str, Any]:
         """Errors of held-out rows at a size, for machines."""

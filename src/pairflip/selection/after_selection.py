@@ -31,6 +31,7 @@ from pairflip.selection.subsampling import (
     TooFewRows,
     check_room,
     half_samples,
+    possible_sizes,
     search_halves,
     summarize,
     with_clusters,
@@ -46,11 +47,7 @@ _ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
 
 
 def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int) -> float:
-    """Seconds, by the cost models, of all that a selection does after the searches of its first grid.
-
-    That is the grids of other ridges, half-samples and their average, shuffled targets and outer folds, and what
-    assembles a curve.
-    """
+    """Seconds, by the cost models, of all that a selection does after the searches of its first grid."""
     grid, problem = grids[0], grids[0].problem
     others = len(grids) - 1 + selection.outer * len(grids)
     seconds = _ASSEMBLED_S * (1 + others) + foreseen_average(grid, selection, threads)
@@ -108,17 +105,9 @@ def _stability(
     curve: SizeCurve, problem: SubsetProblem, halves: Folds, sizes: tuple[int, ...], folder: Path | None, how: Any
 ) -> Stability:
     """What half-samples select at the sizes that half of the rows allow."""
-    possible, supports = [], []
-    for k in sizes:
-        try:
-            check_room(problem, (k,), halves)
-        except TooFewRows:
-            if k == min(sizes):
-                raise
-            break
-        possible.append(k)
-        journal = None if folder is None else folder / "half-samples"
-        supports.append(search_halves(problem, k, halves, journal=journal, **how)[0])
+    possible = possible_sizes(problem, sizes, halves)
+    journal = None if folder is None else folder / "half-samples"
+    supports = [search_halves(problem, k, halves, journal=journal, **how)[0] for k in possible]
     final = [curve.supports[curve.at(k)] for k in possible]
     if problem.units is not None:
         final = [problem.units.units_of(columns) for columns in final]
@@ -126,11 +115,7 @@ def _stability(
 
 
 def _permutation_check(grid: Grid, size: int, halves: Folds, shuffles: int, folder: Path | None, how: Any) -> NullCheck:
-    """What noise would give: the same selection at the same size, of folds, halves and all rows, in shuffled targets.
-
-    Explained variance and stability are then those of chance: of this table, with its rows, columns and correlations,
-    and of this way of selecting. Rows are shuffled one by one, also where they belong together.
-    """
+    """What noise would give: the same selection of folds, halves and all rows at one size, of shuffled targets."""
     folds, n_folds = grid.folds, len(grid.folds)
     both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
     rows = []
@@ -184,11 +169,7 @@ def outer_error(
     journal: Folder | None,
     select: Callable[..., SizeCurve],
 ) -> OuterError:
-    """The error of rows that had no part in choosing anything: a second cross validation around the first.
-
-    Size and columns are chosen anew without the rows that are predicted, as if the others were the whole table. It
-    costs as many selections as there are outer folds; `select` is `select_size`, told how to run.
-    """
+    """The error of rows that had no part in choosing anything: a second cross validation around the first."""
     folds, loss = outer_folds(problem, selection, groups), problem.loss
     inner = replace(selection, outer=0, stability=0, null=0, predict_with="subset")
     told, by_the_mean, sizes, supports, scales = [], [], [], [], []

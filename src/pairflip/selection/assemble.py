@@ -41,13 +41,7 @@ _FOLDS_TRIED_ANNEALED = 5_000
 
 @one_blas_thread()  # more would round differently
 def assemble(
-    results: Results,
-    selection: Selection,
-    *,
-    engine: str,
-    notes: Sequence[str],
-    began: float,
-    n_jobs: int | None,
+    results: Results, selection: Selection, *, engine: str, notes: Sequence[str], began: float, n_jobs: int | None
 ) -> SizeCurve:
     """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
     grid = results.grid

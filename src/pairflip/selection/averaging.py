@@ -26,7 +26,7 @@ from pairflip.selection.executors import search_grids
 from pairflip.selection.folds import Folds
 from pairflip.selection.progress import Show, foreseen_seconds
 from pairflip.selection.settings import GRID, LIKELIHOOD_GRID, Selection
-from pairflip.selection.subsampling import TooFewRows, check_room, half_samples, rows_together
+from pairflip.selection.subsampling import TooFewRows, half_samples, possible_sizes, rows_together
 from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import Candidates, Ranking, corrected_error
 from pairflip.selection.worker import TooFewColumns
@@ -105,15 +105,21 @@ def average_halves(
 ) -> Average:
     """The models of half-samples at the size and ridge whose means predict the left-out rows best."""
     halves = half_samples(problem, _pairs(problem, selection), selection.seed, groups, selection.cv)
-    possible = _possible(problem, sizes, halves)
+    possible = possible_sizes(problem, sizes, halves)
     ridges = ridges_of(problem, selection)
     problems = [problem] if problem.shrinkage else [problem.with_shrinkage(ridge) for ridge in ridges]
+    how: dict[str, Any] = {"seed": selection.seed, "engine": engine, "effort": "quick", "prove": False, "ridge": ridges}
+
+    def paths(problem: SubsetProblem, sizes: tuple[int, ...]) -> list[Ints]:
+        """Columns (H, k) of every half at each size, from the path alone."""
+        grid = plan_halves(problem, sizes, halves, **how)
+        searched = search_grids([grid], [journal], n_jobs, progress, lambda done: done.results, first_folds=2)
+        ((_, results),) = searched
+        return [np.sort(results.of(k)[0][:, 0], axis=1) for k in sizes]
+
     while True:  # a half may have fewer independent columns than rows
         try:
-            found = [
-                _paths(each, possible, halves, ridges, selection.seed, engine, journal, n_jobs, progress)
-                for each in problems
-            ]
+            found = [paths(each, possible) for each in problems]
             break
         except TooFewColumns:
             if len(possible) == 1:
@@ -123,39 +129,6 @@ def average_halves(
     for number, rows in enumerate(rows_together(problem, groups, selection.cv)[0]):
         unit[rows] = number
     return _chosen(problems, possible, halves, found, unit)
-
-
-def _possible(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> tuple[int, ...]:
-    """The sizes for which half of the rows are enough."""
-    possible: list[int] = []
-    for k in sorted(sizes):
-        try:
-            check_room(problem, (k,), halves)
-        except TooFewRows:
-            if not possible:
-                raise
-            break
-        possible.append(k)
-    return tuple(possible)
-
-
-def _paths(
-    problem: SubsetProblem,
-    sizes: tuple[int, ...],
-    halves: Folds,
-    ridges: tuple[float, ...],
-    seed: int,
-    engine: Any,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-) -> list[Ints]:
-    """Columns (H, k) of every half at each size, from the path alone."""
-    grid = plan_halves(problem, sizes, halves, seed=seed, engine=engine, effort="quick", prove=False, ridge=ridges)
-    ((_, results),) = search_grids(
-        [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=2
-    )
-    return [np.sort(results.of(k)[0][:, 0], axis=1) for k in sizes]
 
 
 @one_blas_thread()

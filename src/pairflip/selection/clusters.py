@@ -63,17 +63,14 @@ class Family:
         return [self._candidates[near] for near in self._around(np.searchsorted(self._candidates, columns))]
 
     def sizes(self) -> tuple[Ints, Floats]:
-        """Numbers of columns (w,) that clusters of the whole table have, and how many have so many.
-
-        Clusters of unordered columns are those around every column; of many columns some are drawn, and numbers of
-        columns are rounded up to a few values, each of which costs a bound.
-        """
+        """Numbers of columns (w,) that clusters of the whole table have, and how many have so many."""
         if self.ordered:
             widths, counts = np.unique([window.size for window in self._windows], return_counts=True)
             return widths, counts.astype(np.float64)
         n = self._candidates.size
         seeds = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
         widths, counts = np.unique([near.size for near in self._around(seeds)], return_counts=True)
+        # Rounded up to a few values, each of which costs a bound.
         ladder = np.unique(np.ceil(1.25 ** np.arange(64))).astype(np.int64)
         rounded, place = np.unique(ladder[np.searchsorted(ladder, widths)], return_inverse=True)
         numbers = np.bincount(place, counts).astype(np.float64) * (n / seeds.size)
@@ -111,10 +108,8 @@ class Family:
         return [self._candidates[window] for window in windows]
 
     def _around(self, seeds: Ints) -> Iterable[Ints]:
-        """Places of the columns that are alike each of some columns; of more than root N those that are most so.
-
-        Clusters of root N around each of N columns are selected blindly as often whatever N is.
-        """
+        """Places of the columns that are alike each of some columns; of more than root N those that are most so."""
+        # Clusters of root N around each of N columns are selected blindly as often whatever N is.
         most = max(2, int(np.sqrt(self._candidates.size)))
         for first in range(0, seeds.size, _BLOCK):
             for row in self._correlation(seeds[first : first + _BLOCK]):
@@ -125,10 +120,7 @@ class Family:
 
 
 def disjoint_clusters(clusters: list[Ints], supports: Ints) -> tuple[Ints, ...]:
-    """Clusters without a common column, the one that most of the supports (2B, k) have first; not the rare ones.
-
-    Of clusters that are selected equally often the one with fewer columns comes first.
-    """
+    """Clusters without a common column, the one that most of the supports (2B, k) have first; not the rare ones."""
     columns, place = np.unique(supports, return_inverse=True)
     inside = np.zeros((len(supports), columns.size), dtype=bool)
     inside[np.arange(len(supports))[:, None], place.reshape(supports.shape)] = True

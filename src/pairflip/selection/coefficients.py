@@ -87,10 +87,7 @@ def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
 
 
 def standard_errors(problem: SubsetProblem, fits: Sequence[Fit], groups: NDArray[np.int64] | None = None) -> AllErrors:
-    """Standard errors of all final fits, clustered ones where rows (M,) have groups.
-
-    They are not-a-number where no rows are left to estimate the noise from.
-    """
+    """Standard errors of all final fits, clustered ones where rows (M,) have groups; not-a-number for few rows."""
     every = [problem.loss.influence(problem, fit) for fit in fits]
     ordinary = _by_size(problem, [influence.ordinary for influence in every])
     robust = None

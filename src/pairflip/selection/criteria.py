@@ -106,10 +106,7 @@ def class_of(probabilities: Floats, q: int) -> NDArray[np.int64]:
 
 
 def auc(observed: Floats, predicted: Floats, weights: Floats) -> float:
-    """Probability that a row of the event is predicted higher than another row, ties counting half.
-
-    Rows count by their weights. Not-a-number where a class has no weight.
-    """
+    """Probability that a row of the event is predicted above another, ties half; not-a-number without both."""
     values, at = np.unique(predicted, return_inverse=True)
     event = np.bincount(at, weights * observed, values.size)
     other = np.bincount(at, weights * (1.0 - observed), values.size)

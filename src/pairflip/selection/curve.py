@@ -552,12 +552,7 @@ class SizeCurve:
         self, X: Any, size: int | None = None, *, interval: float, predict_with: PredictWith | None = None
     ) -> Prediction: ...
     def predict(
-        self,
-        X: Any,
-        size: int | None = None,
-        interval: float | None = None,
-        *,
-        predict_with: PredictWith | None = None,
+        self, X: Any, size: int | None = None, interval: float | None = None, *, predict_with: PredictWith | None = None
     ) -> Floats | Prediction:
         """Predict new rows by the final fit of a size; with `interval`, say how far off that may be.
 

@@ -45,8 +45,7 @@ from pairflip.supports import ABSENT
 if TYPE_CHECKING:
     import xarray as xr
 
-SCHEMA = 4
-READABLE = (1, 2, 3, 4)  # version 0.1 wrote 1: without size 0, facts and units; 1 and 2 name three criteria
+SCHEMA = 4  # since version 0.2
 _KIND = "pairflip size curve"
 _SPARSE = "selection_counts"
 _ROUNDING = 1e-9
@@ -192,12 +191,6 @@ def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
     record = dict(record)
     if "ridges" in (record.get("surface") or {}):  # an older name; files of 0.2 may hold another part under it
         record["ridge_surface"] = record["surface"]
-    if record["schema"] == 1:
-        record |= {"facts": {}, "held_out_unit": record["held_out_fold"]}
-    if record["schema"] < 3:
-        record["criteria"] = {name: record[name] for name in ("aic", "bic", "ebic")}
-    if record["schema"] < 4:
-        record |= {"unchanged": record["stability"], "stability": None}
     if "share" in (record.get("classes") or {}):  # of the event: only two classes had been thought of
         share = record["classes"]["share"]
         record["classes"] = {**record["classes"], "shares": [1.0 - share, share]}
@@ -274,7 +267,7 @@ def _check_curve(curve: SizeCurve) -> None:
     """Refuse numbers that cannot be, and parts that do not belong to the loss."""
     n = len(curve.names)
     _require(curve.n_rows > 0 and curve.n_folds > 0 and n > 0, "n_rows, n_folds or names", "expected at least one")
-    _require(curve.sizes.size > 0, "sizes", "expected at least one")
+    _require(0 in curve.sizes, "sizes", "expected 0 among them")
     _check_columns([curve.sizes], n + 1, "sizes")
     loss = curve.settings.get("loss", "squares")
     loss_named(loss)  # refuses one that is not known
@@ -412,29 +405,24 @@ def save_curve(curve: SizeCurve, path: str | os.PathLike[str]) -> None:
 def load_record(path: str | os.PathLike[str]) -> tuple[SizeCurve, dict[str, Any]]:
     """Read a curve back, and the record of its file, which may hold more."""
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        # JSON knows neither NaN nor Infinity: `int` refuses these words.
+        record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=int)
     except OSError as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be read ({error.strerror or error}).") from None
     except (ValueError, RecursionError):  # a file of a hundred thousand brackets
         raise ValueError(f"{os.fspath(path)!r} is not JSON; expected a file written by SizeCurve.save.") from None
-    _check_kind(record)
+    if not isinstance(record, dict) or record.get("kind") != _KIND:
+        raise ValueError("this JSON file is not a pairflip size curve; expected one written by SizeCurve.save.")
+    if record.get("schema") != SCHEMA:
+        raise ValueError(
+            f"the curve has schema {record.get('schema')}, but this version of pairflip reads schema {SCHEMA}; select "
+            "again."
+        )
     try:
         return curve_from_json(record), record
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".").splitlines()[0]
         raise ValueError(f"{os.fspath(path)!r} is not a complete size curve ({reason[:120]}).") from None
-
-
-def _refuse_constant(word: str) -> None:
-    """JSON knows neither NaN nor Infinity, which Python's reader takes."""
-    raise ValueError(word)
-
-
-def _check_kind(record: Any) -> None:
-    if not isinstance(record, dict) or record.get("kind") != _KIND:
-        raise ValueError("this JSON file is not a pairflip size curve; expected one written by SizeCurve.save.")
-    if record.get("schema") not in READABLE:
-        raise ValueError(f"the curve has schema {record.get('schema')}; this version of pairflip reads 1 to {SCHEMA}.")
 
 
 def to_datatree(curve: SizeCurve) -> xr.DataTree:

@@ -51,10 +51,7 @@ def find_device(grids: Sequence[Grid]) -> Engine | None:
 
 
 class Device:
-    """A device that walks the chains of many folds, sizes and problems in shared launches.
-
-    Where it fails in the middle (out of memory, or gone), the CPU does the rest, and the notes of the result say so.
-    """
+    """A device that walks chains of many problems in shared launches; where it fails, the CPU does the rest."""
 
     def __init__(self, engine: Any, jobs: Sequence[Job], n_jobs: int | None) -> None:
         self.name: str = engine.name
@@ -161,10 +158,7 @@ class Device:
 
     @one_blas_thread()
     def _judge(self, cells: Sequence[Cell], walked: Sequence[WalkResult]) -> tuple[int, list[Outcome]]:
-        """What chains of one size found: the better of each one's last and best support, by the folds' inner products.
-
-        One by one, QR on the columns would take longer than the device walks.
-        """
+        """What chains of one size found: each one's better of last and best support, by the folds' inner products."""
         job = cells[0].job
         if cells[0].task.fold == ALL_ROWS:
             answers = zip(cells, walked, strict=True)

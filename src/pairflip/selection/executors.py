@@ -51,10 +51,7 @@ def search_grids(
     shard: tuple[int, int] = (1, 1),
     first_folds: int | None = None,
 ) -> Iterator[tuple[int, Answer]]:
-    """Do what the journals do not hold yet, and yield (grid, what `finish` makes of it) when its last chain is there.
-
-    Progress is shown if there is only one grid.
-    """
+    """Do what the journals do not hold yet, and yield (grid, what `finish` makes of it) when all chains are there."""
     check_jobs(n_jobs)
     if progress not in (True, False, None, "log", "late"):
         raise ValueError(f"progress is {progress!r}; expected True, False, None, 'log' or 'late'.")
@@ -136,9 +133,8 @@ def _run_by_joblib(
             for first in range(0, len(pieces), step):
                 yield from parallel(delayed(run_batch)(grid, batch, stop) for batch in pieces[first : first + step])
         return
-    results = Parallel(**how, return_as="generator_unordered")(
-        delayed(run_batch)(grid, batch, stop) for batch in pieces
-    )
+    calls = (delayed(run_batch)(grid, batch, stop) for batch in pieces)
+    results = Parallel(**how, return_as="generator_unordered")(calls)
     try:
         with one_blas_thread():  # once for all batches: each of them asks for it, too, which then takes no time
             for outcomes in results:  # noqa: UP028  ("yield from" would close the results before we can)

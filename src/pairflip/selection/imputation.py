@@ -21,12 +21,7 @@ IMPUTATIONS = 3
 def with_imputations(
     curve: SizeCurve, problem: SubsetProblem, selection: Selection, engine: Any, n_jobs: int | None
 ) -> SizeCurve:
-    """The curve with the fact ``imputed``, where missing values were filled by `pairflip.preprocessing.Impute`.
-
-    The columns of the size that is shown are searched again on tables whose filled values have noise, as large as the
-    errors of the filling are on known values. The fact has the number of missing values, of such tables (``of``), and
-    of those that lead to the same columns (``same``).
-    """
+    """The curve with the fact ``imputed``: of how many tables with noise in filled values the same columns are best."""
     size = size_to_show(curve)
     if problem.preparation is None or size == 0:
         return curve

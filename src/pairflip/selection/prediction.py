@@ -146,10 +146,7 @@ def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None
 def predict_known(
     curve: SizeCurve, X: Floats, size: int | None, interval: float | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Predictions, lower and upper bounds (M,) of rows in which values may be missing; NaN for what they leave open.
-
-    X has the columns of `used_columns` with folds. A prediction needs those of the final fit, an interval all of them.
-    """
+    """Predictions and bounds (M,) of rows X of `used_columns`, some values missing; NaN for what is left open."""
     everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
     of_model = X[:, np.isin(everything, needed)]
     point, lower, upper = (np.full((len(X), *curve.intercepts.shape[1:]), np.nan) for _ in range(3))
@@ -174,10 +171,7 @@ def _points(curve: SizeCurve, X: Floats, size: int | None) -> Floats:
 
 
 def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> NDArray[np.int64]:
-    """Columns that a prediction needs, sorted: those of the final fit and, for intervals, of the folds' fits.
-
-    The average needs those of all half-samples.
-    """
+    """Columns that a prediction needs, sorted: of the final fit and, for intervals, the folds; of all halves."""
     chosen = [curve.always]
     if size is AVERAGE:
         chosen.append(_average_of(curve).supports.ravel())
@@ -190,10 +184,7 @@ def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> NDArray[
 
 
 def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJudge) -> SizeCurve:
-    """The curve with what its folds predict with, and the range of its training rows.
-
-    From leave-one-out on thousands of rows, coefficients of all sizes would be most of the result's file.
-    """
+    """The curve with what its folds predict with, and the range of its training rows."""
     sizes = _saved_sizes(curve, curve.n_outputs * sum(supports.size for supports in curve.fold_supports))
     fits = [errors.fits(curve.fold_supports[curve.at(size)]) for size in sizes]
     columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
@@ -243,10 +234,8 @@ def training_range(
 
 
 def outside(curve: SizeCurve, X: Floats, size: int | None) -> NDArray[np.bool_] | None:
-    """Which new rows lie outside the range of the training rows; None where the result does not know that.
-
-    The average may have more columns than there are rows, in which no row is like another: nothing is said of it.
-    """
+    """Which new rows lie outside the range of the training rows; None where the result does not know that."""
+    # The average may have more columns than there are rows, in which no row is like another.
     if curve.training_ranges is None or size is AVERAGE:
         return None
     known = curve.training_ranges[curve.at(size)]
@@ -377,10 +366,7 @@ def _average_bounds(curve: SizeCurve, X: Floats, interval: float) -> tuple[Float
 
 
 def average_gain(curve: SizeCurve) -> tuple[float, float]:
-    """How much lower the error of the average is than that of the recommended size, and the standard error of that.
-
-    Rows are compared with themselves, predicted by halves and by folds that left them out.
-    """
+    """How much lower the error of the average is than that of the recommended size, row by row, and its SE."""
     average, q = _average_of(curve), curve.n_outputs
     place = np.searchsorted(average.rows, curve.held_out_rows[::q])
     values = average.predictions.reshape(average.rows.size, q)[place]

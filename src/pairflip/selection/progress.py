@@ -34,10 +34,7 @@ _following: ContextVar[float | None] = ContextVar("following", default=0.0)
 
 @contextmanager
 def followed_by(seconds: float | None) -> Iterator[None]:
-    """Within the block, the time that is told includes so many seconds of what comes after it.
-
-    None: no time is told, because one that was told before includes it.
-    """
+    """Within the block, told times include so many seconds of what comes after it; None: no time is told."""
     before = _following.get()
     token = _following.set(None if before is None or seconds is None else before + seconds)
     try:
@@ -55,10 +52,7 @@ def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads:
 
 
 class SelectionProgress:
-    """One display: a bar on a terminal, one line per minute in a log, or nothing; "late": only of what takes longer.
-
-    `n_jobs` are the threads or workers that do the tasks; 0 is a device, whose time is not foreseen.
-    """
+    """A bar on a terminal, a line a minute in a log, or nothing; "late": of what takes long; n_jobs 0: a device."""
 
     def __init__(
         self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None

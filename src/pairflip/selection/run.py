@@ -186,13 +186,11 @@ def run_shard(
     _, grids = _plan(check_problem(problem).preprocessed(preprocess), sizes, cv, settings, engine, groups)
     held = 0
     for grid in grids:
-        ((_, chains),) = search_grids([grid], [journal], n_jobs, progress, _count_chains, shard=(part, of))
+        ((_, chains),) = search_grids(
+            [grid], [journal], n_jobs, progress, lambda searched: searched.results.n_chains, shard=(part, of)
+        )
         held += chains
     return held
-
-
-def _count_chains(searched: Searched) -> int:
-    return searched.results.n_chains
 
 
 def identify(

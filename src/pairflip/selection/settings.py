@@ -137,7 +137,7 @@ class Selection:
     def to_dict(self) -> dict[str, Any]:
         """Plain values by name, for files and for display."""
         plan = as_schedule(self.schedule)
-        return {
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "sizes": None if self.sizes is None else list(self.sizes),
             "cv": "given splits" if isinstance(self.cv, tuple) else " ".join(str(self.cv).split()),
             "schedule": {
@@ -147,19 +147,7 @@ class Selection:
                 "sweeps": list(plan.sweeps),
                 "least_flips": plan.least_flips,
             },
-            "chains": self.chains,
-            "seed": self.seed,
-            "polish": self.polish,
-            "prove": self.prove,
-            "method": self.method,
-            "effort": self.effort,
-            "stability": self.stability,
-            "stability_at": self.stability_at,
-            "null": self.null,
-            "outer": self.outer,
             "ridge": list(self.ridges) or self.ridge,
-            "choose": self.choose,
-            "predict_with": self.predict_with,
         }
 
 

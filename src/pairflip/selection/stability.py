@@ -115,9 +115,8 @@ class Stability:
     @cached_property
     def frequencies(self) -> Floats:
         """Fraction (S, U) of the half-samples that selected each of `columns`."""
-        counts = [
-            np.bincount(np.searchsorted(self.columns, s).ravel(), minlength=len(self.names)) for s in self.supports
-        ]
+        places = (np.searchsorted(self.columns, supports).ravel() for supports in self.supports)
+        counts = [np.bincount(each, minlength=len(self.names)) for each in places]
         return np.stack(counts) / (2.0 * self.pairs)
 
     def frequency(self, column: int, size: int | None = None) -> float:
@@ -234,12 +233,7 @@ class Stability:
 
 
 def false_bound(
-    q: int,
-    p: int,
-    pairs: int,
-    threshold: float,
-    widths: Sequence[int] = (1,),
-    numbers: Sequence[float] | None = None,
+    q: int, p: int, pairs: int, threshold: float, widths: Sequence[int] = (1,), numbers: Sequence[float] | None = None
 ) -> FalseBound:
     r"""Both bounds on the expected number of columns, or clusters, without effect that pass.
 

@@ -100,10 +100,7 @@ def search_halves(
     final: bool = False,
     first_folds: int = 2,
 ) -> tuple[Ints, Ints]:
-    """Columns (folds, chains, size) that the searches of all folds found, and the best (size,) of all rows if `final`.
-
-    Columns are sorted. A journal is known by its `first_folds`: it can be extended by more of them, and by other sizes.
-    """
+    """Sorted columns (folds, chains, size) that all folds found, and the best (size,) of all rows if `final`."""
     grid = plan_halves(problem, (size,), halves, seed=seed, engine=engine, effort=effort, final=final)
     ((_, results),) = search_grids(
         [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=first_folds
@@ -178,6 +175,20 @@ def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> N
             f"half-samples at {plural(largest, unit)} were asked for, but a half has only {plural(rows, 'row')}"
             f"; expected {limit}."
         )
+
+
+def possible_sizes(problem: SubsetProblem, sizes: Iterable[int], halves: Folds) -> tuple[int, ...]:
+    """The sizes, from the smallest on, for which half of the rows are enough; refused where there is none."""
+    possible: list[int] = []
+    for k in sorted(sizes):
+        try:
+            check_room(problem, (k,), halves)
+        except TooFewRows:
+            if not possible:
+                raise
+            break
+        possible.append(k)
+    return tuple(possible)
 
 
 @one_blas_thread()

@@ -48,15 +48,12 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task found: supports (chains, k) as column indices of X, and their energies.
-
-    `steps` (chains, 2, steps): energies and acceptances of the first chains of an annealed final fit, else empty.
-    """
+    """What a task found: supports (chains, k) as column indices of X, and their energies."""
 
     task: Task
     supports: NDArray[np.int64]
     energies: Floats
-    steps: Floats
+    steps: Floats  # (chains, 2, steps): energies and acceptances of the first chains annealed on all rows, else empty
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,7 @@ def _decide(
     halves: bool = False,
     final: bool = True,
 ) -> Grid:
-    """Who searches, with what effort, and how many chains: decided here for folds, final fits and half-samples.
-
-    The effort of a half-sample does not depend on how many there are; that of a fold does.
-    """
+    """Who searches, with what effort, and how many chains: decided here for folds, final fits and half-samples."""
     form, effort, anneals = problem.form, selection.effort, selection.method == "anneal"
     notes: tuple[str, ...] = ()
     if not (anneals or get_engine(engine).searches):
@@ -248,10 +242,7 @@ def missing(results: Results, shard: tuple[int, int] = (1, 1)) -> list[Task]:
 
 
 def batches(grid: Grid, tasks: Iterable[Task], target_ns: float) -> list[list[Task]]:
-    """Tasks in their order, joined until a batch takes about `target_ns`, split where one alone takes longer.
-
-    Where paths are followed, the tasks of a fold stay together.
-    """
+    """Tasks in order, joined or split so that a batch takes about `target_ns`; paths keep folds whole."""
     result: list[list[Task]] = []
     filled, whole_folds = np.inf, grid.schedule is None
     for task in tasks:

@@ -41,7 +41,6 @@ _AUC_DRAWS = 200
 class HeldOut:
     """How held-out rows are predicted at a size."""
 
-    size: int
     rmse: float  # in the unit of the target
     r2: float  # one minus the squared error (for classes and counts: the deviance) over that of the mean
 
@@ -51,14 +50,11 @@ def held_out(curve: SizeCurve, size: int) -> HeldOut:
     predictions, w = curve.predictions[curve.at(size)], curve.weights
     rmse = float(np.sqrt(np.average((curve.observed - predictions) ** 2, weights=w)))
     error, total = float(np.average(curve.row_errors(predictions), weights=w)), variance_of_target(curve)
-    return HeldOut(size, rmse, 1.0 - error / total if total > 0 else float("nan"))
+    return HeldOut(rmse, 1.0 - error / total if total > 0 else float("nan"))
 
 
 def variance_of_target(curve: SizeCurve) -> float:
-    """Variance of the targets that were held out, rows weighted; for classes and counts, their mean deviance.
-
-    With an offset, that of the mean rate; for survival times, that of the model without columns.
-    """
+    """Variance of held-out targets, rows weighted; or their mean deviance by the mean rate or without columns."""
     if "error_of_the_mean" in curve.facts:
         return float(curve.facts["error_of_the_mean"])
     mean = np.full(curve.observed.size, np.average(curve.observed, weights=curve.weights))
@@ -79,11 +75,7 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 
 
 def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, float]:
-    r"""How much lower the error of the second of two predictions (2, P) of held-out rows is, and its standard error.
-
-    Rows are compared with themselves: the spread of :math:`\frac12 (r_\mu^2 - r'^2_\mu)` (or of the difference of half
-    their deviances) over the independent units.
-    """
+    """How much lower the error of the second of two predictions (2, P) of held-out rows is, row by row, and its SE."""
     errors = curve.row_errors(predictions)
     sums, total = by_unit(0.5 * (errors[0] - errors[1]), curve.held_out_unit, curve.weights)
     means, weight = sums / total, total / total.sum()
@@ -94,17 +86,13 @@ def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, flo
 def predicts(curve: SizeCurve) -> bool:
     """Whether some number of columns predicts clearly better than none, so that it may be called a finding.
 
-    Three conditions. Few shuffled targets are fitted as well, because the lowest of many errors is low by luck: how
-    often depends on the table, and the shuffles know it. Held-out errors are lower than without columns by more than a
-    standard error of that difference. And the error is still lower once it is corrected for the choice of the size. For
-    two classes, a few rows with extreme probabilities must not decide: the log loss is lower, and the corrected AUC is
-    above one half; for survival times, the corrected concordance is.
+    Few shuffled targets are fitted as well; held-out errors are lower than without columns by more than a standard
+    error; and so is the error corrected for the choice of the size. Where rows are ranked, few rows must not decide:
+    the corrected AUC, or concordance, is above one half.
     """
     best = curve.best_size
     if best == 0:
         return False
-    if 0 not in curve.sizes:  # a curve of version 0.1
-        return held_out(curve, best).r2 > 0
     gain, error = difference(curve, 0, best)
     two_classes = curve.classes is not None and not curve.classes.several
     if gain <= (0.0 if two_classes else CLEAR * error) or curve.facts.get("p_value", 0.0) > CHANCE:
@@ -116,12 +104,7 @@ def predicts(curve: SizeCurve) -> bool:
 
 
 def recommended_size(curve: SizeCurve) -> int:
-    """The number of columns to keep: 0 if nothing predicts.
-
-    By the rule that was asked for. Without one: with folds of several rows, the size with the lowest error; it had the
-    lower true error in simulations. When single rows are left out, the lowest error is often low by luck, and the
-    one-standard-error size had the lower true error.
-    """
+    """The number of columns to keep, by the rule of the curve: 0 if nothing predicts."""
     return chosen_size(curve) if predicts(curve) else 0
 
 
@@ -137,13 +120,11 @@ def chosen_size(curve: SizeCurve, rule: str | None = None) -> int:
 
 
 def _applied(curve: SizeCurve, rule: str | None) -> str | int:
-    """What `choose` needs to know of a rule: "best", "one_se", or the index of the size that a criterion takes.
-
-    Criteria are of the fits on all rows: held-out errors, whatever they are, do not change what they choose.
-    """
+    """What `choose` needs to know of a rule: "best", "one_se", or the index of the size that a criterion takes."""
     rule = rule_of(curve) if rule is None else rule
     if rule in curve.criteria:
         return int(np.argmin(np.where(curve.sizes > 0, curve.criteria[rule], np.inf)))
+    # Where single rows are left out, the lowest error is often low by luck: "one_se" was better in simulations.
     return ("one_se" if single_rows(curve) else "best") if rule == "auto" else rule
 
 
@@ -199,10 +180,7 @@ def baseline(curve: SizeCurve) -> str:
 
 
 def least_agreement(curve: SizeCurve) -> float:
-    """Fraction of the chains that must agree for a search to count as certain; 0 for one chain, which tells nothing.
-
-    The chain that reached the best set always agrees with itself, so of few chains a larger fraction must agree.
-    """
+    """Fraction of the chains that must agree for a search to count as certain; 0 for one chain, which tells nothing."""
     chains = curve.chain_cv_error.shape[1]
     return max(UNCERTAIN, 1.2 / chains) if chains > 1 else 0.0
 
@@ -234,15 +212,12 @@ class Candidates(NamedTuple):
     rule: str | int = "best"  # "one_se", or the index of the size that is taken whatever the errors are
 
 
-def chosen_error(
-    curve: SizeCurve, rule: str | None = None, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0
-) -> ChosenError | None:
+def chosen_error(curve: SizeCurve, rule: str | None = None) -> ChosenError | None:
     """The corrected error of the size that a rule (None: that of the curve) takes; None if rows are too few to say."""
     size = chosen_size(curve, rule)
-    predictions = curve.predictions[None] if curve.ridge_predictions is None else curve.ridge_predictions
-    ridge = (
-        0 if curve.ridge_predictions is None or curve.ridges is None else int(np.argmax(curve.ridges == curve.ridge))
-    )
+    predictions, ridge = curve.predictions[None], 0
+    if curve.ridge_predictions is not None and curve.ridges is not None:
+        predictions, ridge = curve.ridge_predictions, int(np.argmax(curve.ridges == curve.ridge))
     ranking = None
     if curve.survival is not None:  # risks are known for the ridge that was chosen, and hardly depend on it
         times = np.column_stack([curve.survival.times, curve.observed])
@@ -258,54 +233,35 @@ def chosen_error(
         variance=0.5 * variance_of_target(curve),
         squares=curve.loss.squared,
         ranking=ranking,
-        level=level,
-        draws=draws,
-        seed=seed,
     )
 
 
 def corrected_error(
-    candidates: Candidates,
-    chosen: tuple[int, int],
-    *,
-    variance: float,
-    squares: bool,
-    ranking: Ranking | None,
-    level: float = LEVEL,
-    draws: int = DRAWS,
-    seed: int = 0,
+    candidates: Candidates, chosen: tuple[int, int], *, variance: float, squares: bool, ranking: Ranking | None
 ) -> ChosenError | None:
     r"""The error of the chosen (ridge, size), corrected for the choice; None if rows are too few to say.
 
-    The lowest of several errors is low by luck, too. Held-out predictions of all candidates are at hand, so the choice
-    can be repeated without a new search: draw the rows with replacement, choose by the errors of the rows drawn, and
-    take the error of that choice on the rows that were not drawn (bootstrap bias-corrected cross validation,
-    Tsamardinos, Greasidou & Borboudakis, Machine Learning 107, 2018). The mean over many draws is the corrected error.
+    Draw the rows with replacement, choose by the errors of the rows drawn, and take the error of that choice on the
+    others (bootstrap bias-corrected cross validation, Tsamardinos, Greasidou & Borboudakis, Machine Learning 107,
+    2018): the corrected error is the mean over many draws.
 
     The interval comes from the spread of these errors on a logarithmic scale, widened by :math:`1 + c / U` for U rows,
     because of few rows the spread is too small more often than too large. Large errors are rare and missing from many
     samples: the upper end is wider, by :math:`1 + a\, g` with :math:`g = \mathrm{skewness} / \sqrt U` of the rows'
     errors. For :math:`R^2`, whose numerator and denominator share these rows, the interval is symmetric on that scale.
-
-    A size that a criterion of the fits on all rows has chosen is the same in all draws: held-out errors had no part in
-    that choice, and its error is not corrected for it.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level is {level}; expected a number between 0 and 1, for instance 0.9.")
     sums, total = by_unit(candidates.errors, candidates.unit, candidates.weights)
     if total.size < FEWEST:
         return None
     errors, weights = sums[chosen], total
     group = np.arange(total.size)
     if total.size > MOST_UNITS:  # rows in no order, put together, vary as much
-        group = np.random.default_rng([seed, total.size]).permutation(total.size) % MOST_UNITS
+        group = np.random.default_rng([0, total.size]).permutation(total.size) % MOST_UNITS
         order, starts = np.argsort(group, kind="stable"), np.searchsorted(np.sort(group), np.arange(MOST_UNITS))
         sums, total = np.add.reduceat(sums[..., order], starts, axis=-1), np.add.reduceat(total[order], starts)
-    scores, choices, outside = _outside_scores(
-        sums, total, candidates.sizes, candidates.rule, draws, np.random.default_rng(seed)
-    )
+    scores, choices, outside = _outside_scores(sums, total, candidates.sizes, candidates.rule)
     error = float(scores.mean())
-    quantile, spread = float(ndtri(0.5 + level / 2.0)), 0.0
+    quantile, spread = float(ndtri(0.5 + LEVEL / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
     off = errors / weights - np.mean(errors / weights)
@@ -318,7 +274,7 @@ def corrected_error(
         high=error * float(np.exp((1.0 + UPWARD * skewness / np.sqrt(off.size)) * spread)),
         told=0.5 * float(errors.sum() / weights.sum()),
         variance=variance,
-        level=level,
+        level=LEVEL,
         squares=squares,
         factor=float(np.exp(spread)),
         ranked=None if ranking is None else _outside_rank(candidates, ranking, choices, outside[:, group], quantile),
@@ -329,11 +285,7 @@ def corrected_error(
 def _outside_rank(
     candidates: Candidates, ranking: Ranking, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
-    """Mean AUC, or concordance, of what is chosen by the rows drawn, on rows that were not drawn, and an interval.
-
-    The interval is made on the logit scale. `choices` (draws, 2) are ridge and size, `outside` (`_AUC_DRAWS`, U) the
-    units that were not drawn.
-    """
+    """Mean AUC or concordance of `choices` (draws, 2) on units not drawn (draws, U), and an interval by logits."""
     some = candidates.weights > 0
     unit = np.unique(candidates.unit[some], return_inverse=True)[1]
     observed, weights = ranking.observed[some], candidates.weights[some]
@@ -352,7 +304,7 @@ def _outside_rank(
 
 
 def _outside_scores(
-    sums: Floats, total: Floats, sizes: NDArray[np.int64], rule: str | int, draws: int, rng: np.random.Generator
+    sums: Floats, total: Floats, sizes: NDArray[np.int64], rule: str | int
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
 
@@ -360,10 +312,10 @@ def _outside_scores(
     choices (draws, 2), ridge and size; and of the first draws, which units were not drawn (`_AUC_DRAWS`, U).
     """
     n, scores, choices, not_drawn = total.size, [], [], []
-    squares = sums**2 / total
+    squares, rng = sums**2 / total, np.random.default_rng(0)
     step = max(1, _TOGETHER // (n + sums.shape[0] * sums.shape[1]))
-    for first in range(0, draws, step):
-        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=min(step, draws - first)).astype(np.float64)
+    for first in range(0, DRAWS, step):
+        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=min(step, DRAWS - first)).astype(np.float64)
         weight = (counts @ total)[:, None, None]
         mean = np.einsum("bu,rsu->brs", counts, sums, optimize=True) / weight
         spread = np.einsum("bu,rsu->brs", counts, squares, optimize=True) / weight - mean**2
