@@ -46,8 +46,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="W
 def law(
     *,
     table: Annotated[
-        o.TableOptions,
-        o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups"),
+        o.TableOptions, o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups")
     ],
     results: o.ResultOptions,
     units: Units = None,

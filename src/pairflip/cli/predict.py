@@ -25,8 +25,7 @@ COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
 
 Saved = Annotated[
-    Path | None,
-    typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save."),
+    Path | None, typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save.")
 ]
 NewData = Annotated[Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")]
 Interval = Annotated[

@@ -169,10 +169,7 @@ _DELICATE: dict[str, Recipe] = {
     ),
     "spectra, little ridge": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), ridge=1e-6).form, 8),
     "spectra, two rows out": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).held_out([2, 9]), 8),
-    "spectra from the columns": lambda rng: (
-        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).form,
-        8,
-    ),
+    "spectra from the columns": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).form, 8),
     "spectra, many rows": lambda rng: (SubsetProblem(*_spectra(rng, 90, 16, 1e-3)).form, 8),
     "twins": lambda rng: (SubsetProblem(*_twins(rng)).form, 6),
     "sums": lambda rng: (SubsetProblem(*_sums(rng)).form, 6),
