@@ -12,19 +12,9 @@ from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.printing import print_json
 
 _NEEDED = [
-    "numpy",
-    "scipy",
-    "numba",
-    "scikit-learn",
-    "pandas",
-    "matplotlib",
-    "contourpy",
-    "joblib",
-    "jinja2",
-    "typer",
-    "rich",
+    "numpy", "scipy", "numba", "scikit-learn", "pandas", "matplotlib", "contourpy", "joblib", "jinja2", "typer", "rich",
     "tomli-w",
-]
+]  # fmt: skip
 _EXTRAS = {
     "pyarrow": "Parquet, Feather, Arrow",
     "openpyxl": "Excel",

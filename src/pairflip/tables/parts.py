@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.block_rows import Rows
-from pairflip.tables.categories import MOST_LEVELS, Category, fresh_name, sorted_labels
-from pairflip.tables.columns import ChosenColumns, matching, select
+from pairflip.tables.categories import MOST_LEVELS, Category, sorted_labels
+from pairflip.tables.columns import ChosenColumns, fresh_name, matching, select
 from pairflip.tables.errors import TableError, shown_path
 from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of
 from pairflip.tables.raw import MISSING_WORDS, Change, change
@@ -106,9 +106,6 @@ def open_stream(
     """Decide by the first rows which columns a table in parts has, and find the levels of its categories."""
     kinds = _kinds_of_columns(files[0])
     names = list(kinds)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"{files[0].name!r} has several columns called {quoted(twice)}; expected different names.")
     for file in files[1:]:
         others = list(_kinds_of_columns(file))
         if others != names:
@@ -231,13 +228,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
 
 def _kind(of: Any) -> str:
     types = import_module("pyarrow").types
-    if (
-        types.is_integer(of)
-        or types.is_floating(of)
-        or types.is_boolean(of)
-        or types.is_null(of)
-        or types.is_decimal(of)
-    ):
+    if any(getattr(types, f"is_{kind}")(of) for kind in ("integer", "floating", "boolean", "null", "decimal")):
         return "numbers"
     if types.is_temporal(of):
         return "dates"

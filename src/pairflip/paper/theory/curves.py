@@ -203,17 +203,9 @@ def _described(kind: Kind, chart: SolutionChart, at: Points, temperature: float)
 
 
 _NUMBERS = (
-    "beta",
-    "temperature",
-    "rho",
-    "epsilon",
-    "epsilon_g",
-    "entropy",
-    "free_entropy",
-    "true_positive_rate",
-    "precision",
+    "beta", "temperature", "rho", "epsilon", "epsilon_g", "entropy", "free_entropy", "true_positive_rate", "precision",
     "at_stability",
-)
+)  # fmt: skip
 _FLAGS = ("exists", "stable", "zero_energy", "dominant")
 
 
