@@ -10,20 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from _cli import assert_refused, invoke, planted, small_table, tree, write_csv
+from _cli import assert_refused, invoke, planted, tree, write_csv
 from pairflip import SubsetProblem
 from pairflip import prove as prove_best
 from pairflip.cli import fit as fit_command
 from pairflip.search import exhaustive
 
 NAMES = tuple("abcdef")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small_table(tmp_path / "small.csv")
-    return tmp_path
 
 
 def by_hand(k):

@@ -20,10 +20,10 @@ from pairflip.block_rows import Rows
 from pairflip.tables.categories import MOST_LEVELS, Category, sorted_labels
 from pairflip.tables.columns import ChosenColumns, fresh_name, matching, select
 from pairflip.tables.errors import TableError, shown_path
-from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of
+from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of, unlike
 from pairflip.tables.raw import MISSING_WORDS, Change, change
 from pairflip.tables.text_files import SPACES, find_layout
-from pairflip.text import label_text, listed, plural, quoted
+from pairflip.text import label_text, plural, quoted
 
 LARGE = 2**26
 """Numbers: a larger table is read in batches."""
@@ -109,10 +109,7 @@ def open_stream(
     for file in files[1:]:
         others = list(_kinds_of_columns(file))
         if others != names:
-            extra, lacking = set(others) - set(names), set(names) - set(others)
-            what = f"lacks {listed(sorted(lacking))}" if lacking else f"also has {listed(sorted(extra))}"
-            what = what if lacking or extra else "has its columns in another order"
-            raise TableError(f"{file.name!r} {what}, unlike {files[0].name!r}; expected parts with the same columns.")
+            raise unlike(file, others, files[0], names)
     beside = [name for name in (weights,) if name is not None]
     chosen: ChosenColumns = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
     targets = [names[chosen.target], *more_targets]
