@@ -73,18 +73,11 @@ def compare(
         sized = result.to_pandas()
         sized["columns"] = [json_list(names) for names in sized["columns"]]
         write_folder(
-            "compare",
-            folder,
-            results.force,
-            result,
-            {"comparison.csv": sized, "methods.csv": result.summary_table()},
-            {**record, "command": context.obj},
-            {},
-            save_comparison_figures,
-            title=f"{about['source']}: methods that predict {about['target']}",
-            command=context.obj,
+            "compare", folder, results.force, result, {"comparison.csv": sized, "methods.csv": result.summary_table()},
+            {**record, "command": context.obj}, {}, save_comparison_figures,
+            title=f"{about['source']}: methods that predict {about['target']}", command=context.obj,
             extra={"Table": about["source"]},
-        )
+        )  # fmt: skip
         if results.as_json:
             print_json(record)
         else:

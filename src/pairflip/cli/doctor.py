@@ -36,17 +36,11 @@ def doctor(as_json: o.AsJson = False) -> None:
 
         device, why_not = gpu()
         record: dict[str, Any] = {
-            "pairflip": pairflip.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
+            "pairflip": pairflip.__version__, "python": platform.python_version(), "platform": platform.platform(),
             "packages": {name: _version(name) for name in _NEEDED},
-            "extras": {name: _version(name) for name in _EXTRAS},
-            "cores": int(cpu_count()),
-            "gpu": device or None,
-            "gpu_rule": auto_rule() if device else None,
-            "no_gpu": why_not or None,
-            "cache": _cache(),
-        }
+            "extras": {name: _version(name) for name in _EXTRAS}, "cores": int(cpu_count()), "gpu": device or None,
+            "gpu_rule": auto_rule() if device else None, "no_gpu": why_not or None, "cache": _cache(),
+        }  # fmt: skip
         engines = ["numba", "cuda"] if record["gpu"] else ["numba"]
         record["self_check"] = [check for engine in engines for check in self_check(engine)]
         if as_json:

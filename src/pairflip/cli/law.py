@@ -87,20 +87,10 @@ def law(
             given = [part.replace(",", " ").split() for part in operators.split(";")]
         found = find_law(
             pd.DataFrame(loaded.table.X, columns=loaded.table.names),
-            pd.Series(loaded.table.y, name=loaded.table.target),
-            units=units,
-            operators=given,
-            rungs=rungs,
-            intercept=intercept,
-            sizes=o.parse_sizes(sizes) or [],
-            cv=cv,
-            choose=choose,
-            keep=keep_terms,
-            effort=effort,
-            seed=seed,
-            n_jobs=o.check_jobs(jobs),
-            progress=results.progress,
-        )
+            pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
+            intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
+            seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,
+        )  # fmt: skip
         if out is not None:
             write_whole(out, (json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
             say(f"The law is in {out}.")

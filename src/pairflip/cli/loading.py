@@ -88,26 +88,15 @@ class Loaded:
                 say(f"{item}.")
         if self.stream is not None:
             return SubsetProblem.from_blocks(
-                self.stream.batches(),
-                names=self.stream.names,
-                target_names=self.stream.targets,
-                in_memory=0,
-                missing="refuse" if self.options.missing is None else "drop-rows",
-                n_jobs=n_jobs,
-                journal=None if journal is None else journal / "rows",
-                about=self.stream.identity,
-                progress=False if quiet else None,
-                **arguments,
-            )
+                self.stream.batches(), names=self.stream.names, target_names=self.stream.targets, in_memory=0,
+                missing="refuse" if self.options.missing is None else "drop-rows", n_jobs=n_jobs,
+                journal=None if journal is None else journal / "rows", about=self.stream.identity,
+                progress=False if quiet else None, **arguments,
+            )  # fmt: skip
         return SubsetProblem(
-            table.X,
-            y,
-            names=table.names,
-            loss=self.loss,
-            **({} if preprocess is None else {"preprocess": preprocess}),
-            **self.arguments,
-            **arguments,
-        )
+            table.X, y, names=table.names, loss=self.loss, **({} if preprocess is None else {"preprocess": preprocess}),
+            **self.arguments, **arguments,
+        )  # fmt: skip
 
 
 def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:

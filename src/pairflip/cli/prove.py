@@ -70,16 +70,9 @@ def prove(
         if not results.quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(
-            problem,
-            k,
-            first,
-            seconds,
-            n_best,
-            within=distances,
-            engine=run.engine,
-            n_jobs=threads,
+            problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
             progress=results.progress,
-        )
+        )  # fmt: skip
         if out is not None:
             names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
             ranks = range(1, len(names) + 1)

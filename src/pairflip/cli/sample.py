@@ -96,17 +96,12 @@ def _files(result: Samples, most: int) -> tuple[dict[str, Any], dict[str, Lines]
     sets = result.most_probable(result.energies.size)
     mean, error = result.energy
     record = {
-        "k": result.k,
-        "betas": result.betas.tolist(),
-        "energy": mean.tolist(),
-        "energy_se": error.tolist(),
-        "acceptance": result.acceptance.tolist(),
-        "exchange": result.exchange.tolist(),
-        "round_trips": result.round_trips.tolist(),
-        "cautions": set_doubts(result),
+        "k": result.k, "betas": result.betas.tolist(), "energy": mean.tolist(), "energy_se": error.tolist(),
+        "acceptance": result.acceptance.tolist(), "exchange": result.exchange.tolist(),
+        "round_trips": result.round_trips.tolist(), "cautions": set_doubts(result),
         "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
         "supports": [{"columns": names, "share": share} for names, share in sets[:most]],
-    }
+    }  # fmt: skip
     exchange: list[Cell] = [*result.exchange.tolist(), None]
     ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], exchange, strict=True)
     tables: dict[str, Lines] = {

@@ -38,17 +38,11 @@ class LinearSubset(RegressorMixin, SubsetModel):
         labels = getattr(y, "columns", None)
         X, target = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
         return self._as_problem(
-            X,
-            column_or_1d(target, warn=True) if target.ndim == 2 and target.shape[1] == 1 else target,
-            sample_weight,
+            X, column_or_1d(target, warn=True) if target.ndim == 2 and target.shape[1] == 1 else target, sample_weight,
             ridge=0.0 if isinstance(self, SizeChooser) and not isinstance(self.ridge, Real) else self.ridge,
-            groups=self.groups,
-            one_per_group=self.one_per_group,
-            min_distance=self.min_distance,
-            hierarchy=self.hierarchy,
-            positive=self.positive,
-            target_names=None if labels is None else list(labels),
-        )
+            groups=self.groups, one_per_group=self.one_per_group, min_distance=self.min_distance,
+            hierarchy=self.hierarchy, positive=self.positive, target_names=None if labels is None else list(labels),
+        )  # fmt: skip
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""

@@ -65,15 +65,10 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     def _as_problem(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> SubsetProblem:
         """The problem of checked X and y, with what all estimators know of it."""
         problem = SubsetProblem(
-            X,
-            y,
-            names=getattr(self, "feature_names_in_", None) if self.preprocess is None else None,
-            center="fold" if self.fit_intercept else None,
-            always=self.always,
-            sample_weight=sample_weight,
-            preprocess=self.preprocess,
-            **options,
-        )
+            X, y, names=getattr(self, "feature_names_in_", None) if self.preprocess is None else None,
+            center="fold" if self.fit_intercept else None, always=self.always, sample_weight=sample_weight,
+            preprocess=self.preprocess, **options,
+        )  # fmt: skip
         self._preparation, self.preprocess_ = problem.preparation, problem.preprocess
         return problem
 
@@ -245,25 +240,14 @@ class SizeChooser(SubsetModel):
         labels = None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
         problem = self._problem(X, y, sample_weight, 4)
         selection = Selection(
-            sizes=self.sizes,
-            cv=DEFAULT_CV if self.cv is None else self.cv,
-            seed=self._seed(),
-            effort=self.effort,
-            stability=self.stability,
-            predict_with=self.predict_with,
-            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
-            choose=self.choose,
-            **self._options(),
-        )
+            sizes=self.sizes, cv=DEFAULT_CV if self.cv is None else self.cv, seed=self._seed(), effort=self.effort,
+            stability=self.stability, predict_with=self.predict_with,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge, choose=self.choose, **self._options(),
+        )  # fmt: skip
         self.curve_ = curve = select_size(
-            problem,
-            selection,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            journal=self.journal,
-            progress="late" if self.verbose is None else "log" if self.verbose else False,
-            groups=labels,
-        )
+            problem, selection, engine=self.engine, n_jobs=self.n_jobs, journal=self.journal,
+            progress="late" if self.verbose is None else "log" if self.verbose else False, groups=labels,
+        )  # fmt: skip
         self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
         self.cv_results_ = search_results(curve)
         self.ridge_ = curve.ridge

@@ -137,16 +137,10 @@ def open_stream(
     made = [name for kind in levels.values() for name in kind.names]
     source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
     return Stream(
-        files=files,
-        names=[*plain, *made],
-        targets=targets,
-        source=source,
-        columns=[*plain, *levels, *targets, *beside],
-        weights=weights,
-        kinds=levels,
-        dropped=dropped,
+        files=files, names=[*plain, *made], targets=targets, source=source,
+        columns=[*plain, *levels, *targets, *beside], weights=weights, kinds=levels, dropped=dropped,
         notes=[kind.note() for kind in levels.values()],
-    )
+    )  # fmt: skip
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
