@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
@@ -30,18 +31,10 @@ from pairflip.preprocessing import (
 )
 
 NAMES = [f"n{j}" for j in range(8)]
-NARROW = "tables of two columns are narrower than the window"
-TOO_NARROW = {
-    f"check_{name}": NARROW
-    for name in (
-        "estimators_overwrite_params",
-        "estimators_fit_returns_self",
-        "readonly_memmap_input",
-        "fit_idempotent",
-        "fit_check_is_fitted",
-        "n_features_in",
-    )
-}
+TOO_NARROW = dict.fromkeys((
+    "check_estimators_overwrite_params", "check_estimators_fit_returns_self", "check_readonly_memmap_input",
+    "check_fit_idempotent", "check_fit_check_is_fitted", "check_n_features_in",
+), "tables of two columns are narrower than the window")  # fmt: skip
 
 
 def _gaps(rows=40, share=0.1, seed=0):
@@ -61,23 +54,10 @@ ALL = make_pipeline(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "step",
-    [
-        SNV(),
-        RowCentre(),
-        RowScale(),
-        SavitzkyGolay(1, 0, 0),
-        SavitzkyGolay(3, 2, 1),
-        Log(),
-        MSC(),
-        Impute(),
-        Impute("knn"),
-        Products(2, True),
-        OnColumns(SNV(), [0]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("step", [
+    SNV(), RowCentre(), RowScale(), SavitzkyGolay(1, 0, 0), SavitzkyGolay(3, 2, 1), Log(), MSC(), Impute(),
+    Impute("knn"), Products(2, True), OnColumns(SNV(), [0]),
+], ids=repr)  # fmt: skip
 def test_scikit_learn(step):
     wide = isinstance(step, SavitzkyGolay) and step.window > 2
     check_estimator(step, expected_failed_checks=TOO_NARROW if wide else {})
@@ -251,16 +231,10 @@ def test_the_same_columns_in_every_fold():
     np.testing.assert_array_equal(fold.transform(table)[:, [0, 8, 9, 11]], expected[:, [0, 8, 9, 11]])
 
 
-def clone_fit(transformer, table):
-    from sklearn.base import clone
-
-    return clone(transformer).fit(table)
-
-
 @pytest.mark.parametrize("transformer", [ALL, Impute(), make_pipeline(Log(0.5), RowCentre(), RowScale())], ids=words)
 def test_described_and_restored(transformer):
     table = X if is_row_wise(transformer) else _gaps()
-    fitted = clone_fit(transformer, table)
+    fitted = clone(transformer).fit(table)
     again = restore(json.loads(json.dumps(describe(fitted), allow_nan=False)))
     new = table[::-1][:5]
     np.testing.assert_array_equal(again.transform(new), fitted.transform(new))
@@ -305,7 +279,7 @@ def _at(description, path, value):
     ],
 )
 def test_restore_refuses(path, value, says):
-    description = describe(clone_fit(ALL, _gaps()))
+    description = describe(clone(ALL).fit(_gaps()))
     with pytest.raises(ValueError, match=says):
         restore(_at(description, path, value))
 
