@@ -16,12 +16,8 @@ _NEEDED = [
     "tomli-w",
 ]  # fmt: skip
 _EXTRAS = {
-    "pyarrow": "Parquet, Feather, Arrow",
-    "openpyxl": "Excel",
-    "cupy": "GPU",
-    "dask": "clusters",
-    "xarray": "DataTree",
-}
+    "pyarrow": "Parquet, Feather, Arrow", "openpyxl": "Excel", "cupy": "GPU", "dask": "clusters", "xarray": "DataTree",
+}  # fmt: skip
 
 
 def doctor(as_json: o.AsJson = False) -> None:
