@@ -104,8 +104,9 @@ html_context = {"default_mode": "auto"}
 
 
 def _skip(app: Any, kind: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what scikit-learn puts into every estimator for the routing of metadata."""
-    return True if name.startswith("set_") and name.endswith("_request") else None
+    """Leave out what scikit-learn puts into every estimator, such as setters for the routing of metadata."""
+    theirs = str(getattr(member, "__module__", "")).startswith("sklearn")
+    return True if theirs or (name.startswith("set_") and name.endswith("_request")) else None
 
 
 def _short(app: Any, kind: str, name: str, what: Any, options: Any, signature: str | None, returns: str | None) -> Any:

@@ -65,6 +65,17 @@ def write(tmp_path):
 
 
 @pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder in which commands run, with the table small.csv; nothing is drawn."""
+    from _cli import small_table, without_figures
+
+    monkeypatch.chdir(tmp_path)
+    without_figures(monkeypatch)
+    small_table(tmp_path / "small.csv")
+    return tmp_path
+
+
+@pytest.fixture
 def undrawn(monkeypatch):
     """Pages with empty figures, for tests of their words: drawing takes most of the time of a page."""
     from _page_figures import without_drawings

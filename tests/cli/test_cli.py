@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 import pairflip
-from _cli import FILES, assert_refused, invoke, plain, run, small_table, without_figures
+from _cli import FILES, invoke, plain, run, small_table, without_figures
 from pairflip.cli import app
 from pairflip.selection import SizeCurve
 
@@ -45,14 +45,6 @@ def test_in_a_shell_it_is_silent_and_plain(tmp_path):
     assert done.stdout.startswith("The best 2 columns for y: R^2 0.99")
     assert not {"\x1b", "\r"} & set(done.stdout + done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
-
-
-def test_demo_replaces_nothing_but_results(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pairflip-demo").mkdir()
-    (tmp_path / "pairflip-demo" / "thesis.txt").write_text("years of work")
-    assert_refused(invoke(*DEMO), "'thesis.txt', which pairflip did not write")
-    assert (tmp_path / "pairflip-demo" / "thesis.txt").read_text() == "years of work"
 
 
 @pytest.mark.alone

@@ -20,9 +20,6 @@ def test_doctor_says_what_is_here():
     assert result.exit_code == 0, result.stderr
     for text in ("pairflip:", "numpy", "cores:", "GPU:", "cache:", "self-check: passed"):
         assert text in result.stdout
-
-
-def test_json():
     record = json.loads(invoke("doctor", "--json").stdout)
     assert record["packages"]["numpy"] == np.__version__
     assert record["cores"] >= 1

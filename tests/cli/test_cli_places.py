@@ -8,19 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from _cli import QUICK, assert_refused, invoke, small_table, tree, without_figures, write_csv
+from _cli import QUICK, assert_refused, invoke, small_table, tree, write_csv
 from pairflip.cli.results import FOLDERS, new_folder
 
 FIT = ["-t", "y", "-k", "2", *QUICK]
 SELECT = ["-t", "y", "--sizes", "1", *QUICK]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    without_figures(monkeypatch)
-    small_table(tmp_path / "small.csv")
-    return tmp_path
 
 
 @pytest.fixture

@@ -5,25 +5,16 @@ import json
 import os
 import signal
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from _cli import assert_refused, invoke, planted, small_table, tree, write_csv
+from _cli import assert_refused, invoke, planted, tree, write_csv
 from pairflip import SubsetProblem
 from pairflip import prove as prove_best
-from pairflip.cli import fit as fit_command
 from pairflip.search import exhaustive
 
 NAMES = tuple("abcdef")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small_table(tmp_path / "small.csv")
-    return tmp_path
 
 
 def by_hand(k):
@@ -152,24 +143,6 @@ def test_names_reach_the_terminal_as_text(folder):
     assert not {"\x1b", "\u202e"} & set(result.stdout)
     record = json.loads(invoke("prove", "odd.csv", "-t", "y", "--k", "2", "--json").stdout)
     assert record["columns"] == ["\x1b[31mred", "d"]
-
-
-def test_fit_says_what_is_proved(folder, monkeypatch):
-    """Where the search has a proof of what it found."""
-    record = fit_command.__globals__["_record"]
-    y, X = planted()
-    problem = SubsetProblem(X, y, names=NAMES)
-    proof = prove_best(problem, 2, n_best=2)
-
-    def with_proof(problem, trace):
-        own = {name: getattr(trace, name) for name in dir(trace) if not name.startswith("__")}
-        return record(problem, SimpleNamespace(**own | {"proof": proof}))
-
-    arguments = ["fit", "small.csv", "-t", "y", "--k", "2"]
-    monkeypatch.setitem(fit_command.__globals__, "_record", with_proof)
-    assert "\nProved: no other 2 columns of these 6 fit better; the next best set is " in invoke(*arguments).stdout
-    said = json.loads(invoke(*arguments, "--json").stdout)["proof"]
-    assert (said["proved"], said["columns"]) == (True, ["a", "d"])
 
 
 @pytest.mark.alone

@@ -263,13 +263,7 @@ CASES = {
 }
 
 
-MORE = {
-    "one thread",
-    "two threads",
-    "columns, one thread",
-    "columns, cold",
-    "one chain, two threads",
-}  # alike
+MORE = {"one thread", "two threads", "columns, one thread", "columns, cold", "one chain, two threads"}  # alike
 
 
 @pytest.mark.parametrize(

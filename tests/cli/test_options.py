@@ -12,21 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from _cli import QUICK, invoke, plain, small_table, without_figures
+from _cli import QUICK, invoke, plain
 from pairflip.cli import app
 from pairflip.cli.config import config_text
 from pairflip.cli.loading import limit_arguments
 from pairflip.cli.options import LimitOptions, Without, expanded, parse_sizes, written_sizes
 from pairflip.cli.prove import parse_distances, parse_time
 from pairflip.tables import read_table
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    without_figures(monkeypatch)
-    small_table(tmp_path / "small.csv")
-    return tmp_path
 
 
 @dataclass(frozen=True)

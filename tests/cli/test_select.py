@@ -302,10 +302,11 @@ def test_fit_finds_the_columns(done, tmp_path):
     assert result.stdout.startswith("The best 2 columns for y: R^2 0.99")
     _, table, proved = result.stdout.split("\n\n")
     assert [line.split()[1] for line in table.splitlines()] == ["column", "(intercept)", "a", "d"]
-    assert proved.startswith("Proved: no other 2 columns of these")
+    assert proved.startswith("Proved: no other 2 columns of these 6 fit better; the next best set is ")
     record = json.loads(invoke("fit", folder / "small.csv", "-t", "y", "-k", "2", "--always", "b", "--json").stdout)
     assert record["columns"] == ["a", "d"]
     assert list(record["always"]) == ["b"]
+    assert (record["proof"]["proved"], record["proof"]["columns"]) == (True, ["a", "d"])
     y, X = planted()
     design = np.column_stack([np.ones(24), X[:, [1, 0, 3]]])
     x = np.linalg.lstsq(design, y, rcond=None)[0]

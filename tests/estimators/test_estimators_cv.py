@@ -8,8 +8,6 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pairflip import SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
 from pairflip.selection.verdict import recommended_size
@@ -82,19 +80,6 @@ def test_the_one_standard_error_rule_takes_no_more_columns(data):
         assert model.n_nonzero_coefs_ == best.curve_.sizes[np.argmin(best.curve_.criteria[rule])]
     with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se', 'bic', 'ebic'"):
         SubsetRegressorCV(choose="least").fit(X, y)
-
-
-def test_in_a_pipeline_with_names_and_as_a_selector(data):
-    X, y = data
-    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(N)])
-    pipe = make_pipeline(StandardScaler(), SubsetRegressorCV([2, 3], cv=5, random_state=0)).set_output(
-        transform="pandas"
-    )
-    pipe.fit(frame, y)
-    chosen = pipe[-1].get_feature_names_out().tolist()
-    assert chosen == ["column 1", "column 4", "column 9"]
-    assert list(pipe[-1].transform(pipe[0].transform(frame)).columns) == chosen
-    assert cross_val_score(pipe, frame, y, cv=3).min() > 0.9
 
 
 @pytest.mark.parametrize(

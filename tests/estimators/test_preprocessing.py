@@ -31,18 +31,10 @@ from pairflip.preprocessing import (
 )
 
 NAMES = [f"n{j}" for j in range(8)]
-NARROW = "tables of two columns are narrower than the window"
-TOO_NARROW = {
-    f"check_{name}": NARROW
-    for name in (
-        "estimators_overwrite_params",
-        "estimators_fit_returns_self",
-        "readonly_memmap_input",
-        "fit_idempotent",
-        "fit_check_is_fitted",
-        "n_features_in",
-    )
-}
+TOO_NARROW = dict.fromkeys((
+    "check_estimators_overwrite_params", "check_estimators_fit_returns_self", "check_readonly_memmap_input",
+    "check_fit_idempotent", "check_fit_check_is_fitted", "check_n_features_in",
+), "tables of two columns are narrower than the window")  # fmt: skip
 
 
 def _gaps(rows=40, share=0.1, seed=0):
@@ -62,23 +54,10 @@ ALL = make_pipeline(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "step",
-    [
-        SNV(),
-        RowCentre(),
-        RowScale(),
-        SavitzkyGolay(1, 0, 0),
-        SavitzkyGolay(3, 2, 1),
-        Log(),
-        MSC(),
-        Impute(),
-        Impute("knn"),
-        Products(2, True),
-        OnColumns(SNV(), [0]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("step", [
+    SNV(), RowCentre(), RowScale(), SavitzkyGolay(1, 0, 0), SavitzkyGolay(3, 2, 1), Log(), MSC(), Impute(),
+    Impute("knn"), Products(2, True), OnColumns(SNV(), [0]),
+], ids=repr)  # fmt: skip
 def test_scikit_learn(step):
     wide = isinstance(step, SavitzkyGolay) and step.window > 2
     check_estimator(step, expected_failed_checks=TOO_NARROW if wide else {})

@@ -208,24 +208,6 @@ def test_command_writes_a_folder_and_says_what_holds(tmp_path, monkeypatch, data
     assert (out / "mine.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["fig9", "--out", "x"], "fig9"),
-        (["table1", "--out", "x"], "--data"),
-        (["table2", "--out", "x"], "--data"),
-        (["fig1", "--out", "x", "--engine", "abacus"], "abacus"),
-        (["fig1"], "--out"),
-    ],
-)
-def test_bad_usage_is_one_sentence(tmp_path, monkeypatch, arguments, says):
-    monkeypatch.chdir(tmp_path)
-    found = invoke("reproduce", *arguments)
-    assert found.exit_code == 2
-    assert says in plain(found.output)
-    assert not (tmp_path / "x").exists()
-
-
 @pytest.mark.slow
 def test_quick_scale(tmp_path, shared_data):
     table = shared_data / "supernova_bsnip" / "snia_74x276.csv"

@@ -135,12 +135,6 @@ def test_marks_that_cannot_be(refusal):
     assert "(row 1: '1,234,567')" in refusal(["1,234,567", "2"], decimal=",")
 
 
-def test_thousands_of_other_files(tmp_path):
-    np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.arange(3))
-    message = sentence_of(TableError, lambda: read_table(tmp_path / "data.npz", thousands=","))
-    assert "--thousands is given but 'data.npz' is not a text table" in message
-
-
 def notes(table):
     return [str(each) for each in table.notes]
 

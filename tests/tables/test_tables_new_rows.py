@@ -96,7 +96,6 @@ def test_two_columns_of_one_name_are_taken_in_their_order_if_the_model_knows_bot
             ["x", "yy", "zzz", "w"],
             "4 columns that the model needs, 'x', 'yy', 'zzz' and 1 more; expected all",
         ),
-        ("a;b\n1,5;2,5\n3,25;4,5\n", ["a"], "read the table with --decimal ,."),
     ],
 )
 def test_refused(write, text, columns, words):

@@ -203,7 +203,9 @@ def test_files_that_cannot_be_opened(write, monkeypatch, error, words):
 def test_options_that_do_not_fit_the_file(write):
     assert "expected '.' or ','" in refusal(write(ROWS), decimal=";")
     assert "leave it out" in refusal(write(ROWS), sheet="one")
-    assert "leave it out" in refusal(write("", "data.npz"), decimal=",")
+    for option in ("decimal", "thousands"):
+        message = refusal(write("", "data.npz"), **{option: ","})
+        assert f"--{option} is given but 'data.npz' is not a text table" in message
 
 
 @pytest.mark.parametrize(

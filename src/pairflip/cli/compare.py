@@ -60,13 +60,12 @@ def compare(
         from pairflip.report.record_pages import save_comparison_figures
 
         o.check_cv(cv)
-        named = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-        chosen_peers(named, None)  # what is wrong with the names is said before the table is read
+        chosen_peers(methods, None)  # what is wrong with the names is said before the table is read
         folder = checked_place("compare", out, results.force, table.data)
         loaded = load(table)
         problem = loaded.problem(model, quiet=results.quiet)
         result = run(
-            problem, o.parse_sizes(sizes), cv, methods=named, groups=loaded.groups, seed=seed,
+            problem, o.parse_sizes(sizes), cv, methods=methods, groups=loaded.groups, seed=seed,
             progress=results.progress,
         )  # fmt: skip
         about = {"source": loaded.table.source, "target": loaded.table.target}
@@ -74,18 +73,11 @@ def compare(
         sized = result.to_pandas()
         sized["columns"] = [json_list(names) for names in sized["columns"]]
         write_folder(
-            "compare",
-            folder,
-            results.force,
-            result,
-            {"comparison.csv": sized, "methods.csv": result.summary_table()},
-            {**record, "command": context.obj},
-            {},
-            save_comparison_figures,
-            title=f"{about['source']}: methods that predict {about['target']}",
-            command=context.obj,
+            "compare", folder, results.force, result, {"comparison.csv": sized, "methods.csv": result.summary_table()},
+            {**record, "command": context.obj}, {}, save_comparison_figures,
+            title=f"{about['source']}: methods that predict {about['target']}", command=context.obj,
             extra={"Table": about["source"]},
-        )
+        )  # fmt: skip
         if results.as_json:
             print_json(record)
         else:

@@ -12,26 +12,12 @@ from pairflip.cli.errors import plain_errors, say
 from pairflip.cli.printing import print_json
 
 _NEEDED = [
-    "numpy",
-    "scipy",
-    "numba",
-    "scikit-learn",
-    "pandas",
-    "matplotlib",
-    "contourpy",
-    "joblib",
-    "jinja2",
-    "typer",
-    "rich",
+    "numpy", "scipy", "numba", "scikit-learn", "pandas", "matplotlib", "contourpy", "joblib", "jinja2", "typer", "rich",
     "tomli-w",
-]
+]  # fmt: skip
 _EXTRAS = {
-    "pyarrow": "Parquet, Feather, Arrow",
-    "openpyxl": "Excel",
-    "cupy": "GPU",
-    "dask": "clusters",
-    "xarray": "DataTree",
-}
+    "pyarrow": "Parquet, Feather, Arrow", "openpyxl": "Excel", "cupy": "GPU", "dask": "clusters", "xarray": "DataTree",
+}  # fmt: skip
 
 
 def doctor(as_json: o.AsJson = False) -> None:
@@ -46,17 +32,11 @@ def doctor(as_json: o.AsJson = False) -> None:
 
         device, why_not = gpu()
         record: dict[str, Any] = {
-            "pairflip": pairflip.__version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
+            "pairflip": pairflip.__version__, "python": platform.python_version(), "platform": platform.platform(),
             "packages": {name: _version(name) for name in _NEEDED},
-            "extras": {name: _version(name) for name in _EXTRAS},
-            "cores": int(cpu_count()),
-            "gpu": device or None,
-            "gpu_rule": auto_rule() if device else None,
-            "no_gpu": why_not or None,
-            "cache": _cache(),
-        }
+            "extras": {name: _version(name) for name in _EXTRAS}, "cores": int(cpu_count()), "gpu": device or None,
+            "gpu_rule": auto_rule() if device else None, "no_gpu": why_not or None, "cache": _cache(),
+        }  # fmt: skip
         engines = ["numba", "cuda"] if record["gpu"] else ["numba"]
         record["self_check"] = [check for engine in engines for check in self_check(engine)]
         if as_json:

@@ -63,18 +63,10 @@ def fit(
         stopped = None
         try:
             trace = best_subset(
-                problem,
-                size,
-                schedule=search.schedule,
-                chains=search.chains,
-                seed=run.seed,
-                engine=run.engine,
-                n_jobs=threads,
-                progress=results.progress,
-                method=search.method,
-                effort=search.effort,
+                problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
+                n_jobs=threads, progress=results.progress, method=search.method, effort=search.effort,
                 prove=search.prove,
-            )
+            )  # fmt: skip
         except Interrupted as error:
             say("interrupted; this is the best found so far.")
             stopped, trace = error, error.trace

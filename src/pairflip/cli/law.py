@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,9 +14,6 @@ from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json
 from pairflip.cli.results import refuse_existing_file, refuse_input
 from pairflip.text import visible
-
-if TYPE_CHECKING:
-    from pairflip.features import Law
 
 Units = Annotated[
     str | None,
@@ -46,8 +43,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="W
 def law(
     *,
     table: Annotated[
-        o.TableOptions,
-        o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups"),
+        o.TableOptions, o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups")
     ],
     results: o.ResultOptions,
     units: Units = None,
@@ -70,6 +66,7 @@ def law(
     with plain_errors():
         from pairflip.features import find_law
         from pairflip.features.expressions import DEFAULT
+        from pairflip.report.save import write_whole
 
         if out is not None:
             if out.suffix.lower() != ".json":
@@ -90,31 +87,14 @@ def law(
             given = [part.replace(",", " ").split() for part in operators.split(";")]
         found = find_law(
             pd.DataFrame(loaded.table.X, columns=loaded.table.names),
-            pd.Series(loaded.table.y, name=loaded.table.target),
-            units=units,
-            operators=given,
-            rungs=rungs,
-            intercept=intercept,
-            sizes=o.parse_sizes(sizes) or [],
-            cv=cv,
-            choose=choose,
-            keep=keep_terms,
-            effort=effort,
-            seed=seed,
-            n_jobs=o.check_jobs(jobs),
-            progress=results.progress,
-        )
+            pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
+            intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
+            seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,
+        )  # fmt: skip
         if out is not None:
-            _write(found, out)
+            write_whole(out, (json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
             say(f"The law is in {out}.")
         if results.as_json:
             print_json(found.to_dict())
         else:
             typer.echo("\n".join(visible(line) for line in str(found).split("\n")))
-
-
-def _write(found: Law, out: Path) -> None:
-    """The law as JSON, whole or not at all."""
-    from pairflip.report.save import write_whole
-
-    write_whole(out, (json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")

@@ -85,27 +85,16 @@ class Loaded:
         arguments |= {"center": None if model.center == "none" else model.center, "always": always, "ridge": ridge}
         if self.stream is not None:
             problem = SubsetProblem.from_blocks(
-                self.stream.batches(),
-                names=self.stream.names,
-                target_names=self.stream.targets,
-                in_memory=0,
-                missing="refuse" if self.options.missing is None else "drop-rows",
-                n_jobs=n_jobs,
-                journal=None if journal is None else journal / "rows",
-                about=self.stream.identity,
-                progress=False if quiet else None,
-                **arguments,
-            )
+                self.stream.batches(), names=self.stream.names, target_names=self.stream.targets, in_memory=0,
+                missing="refuse" if self.options.missing is None else "drop-rows", n_jobs=n_jobs,
+                journal=None if journal is None else journal / "rows", about=self.stream.identity,
+                progress=False if quiet else None, **arguments,
+            )  # fmt: skip
         else:
             problem = SubsetProblem(
-                table.X,
-                y,
-                names=table.names,
-                loss=self.loss,
-                **({} if preprocess is None else {"preprocess": preprocess}),
-                **self.arguments,
-                **arguments,
-            )
+                table.X, y, names=table.names, loss=self.loss,
+                **({} if preprocess is None else {"preprocess": preprocess}), **self.arguments, **arguments,
+            )  # fmt: skip
         if not quiet:
             for item in (*table.dropped, *table.notes):
                 say(f"{item}.")

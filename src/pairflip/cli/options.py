@@ -94,8 +94,7 @@ def folder_or_table(command: str) -> Any:
 Sheet = Annotated[str | None, in_table(metavar="NAME", help="Sheet of a workbook.")]
 Decimal = Annotated[str | None, in_table(metavar="MARK", help="Decimal mark of a text table: . or ,")]
 Thousands = Annotated[
-    str | None,
-    in_table(metavar="MARK", help="Mark between thousands in a text table: , (1,499) or . (1.499,5)."),
+    str | None, in_table(metavar="MARK", help="Mark between thousands in a text table: , (1,499) or . (1.499,5).")
 ]
 RIDGE = "0; 1e-5 for classes, counts and times"
 Ridge = Annotated[float | None, in_model(help="Penalty on the squares of the coefficients.", show_default=RIDGE)]
@@ -232,8 +231,7 @@ class SearchOptions:
     schedule: Annotated[ScheduleName, in_search("--schedule", help="How the walks are cooled.")] = "auto"
     chains: Annotated[int | None, in_search(help="Walks for each fit; the best one counts.", min=1)] = None
     polish: Annotated[
-        bool,
-        in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by a descent."),
+        bool, in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by a descent.")
     ] = True
     prove: Annotated[
         bool,

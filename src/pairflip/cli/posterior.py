@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,11 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_json, print_places, print_result
-from pairflip.cli.results import COLUMNS, Lines, checked_place, write_probabilities
+from pairflip.cli.results import COLUMNS, Lines, checked_place, finish_probabilities
 from pairflip.text import json_list, number, percent, short
 
 if TYPE_CHECKING:
     from pairflip.search.posterior import Posterior
-    from pairflip.tables import Table
 
 G = Annotated[
     str,
@@ -72,14 +71,9 @@ def posterior(
             problem, _numbers(g), _numbers(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
             seed=run.seed, journal=journal, n_jobs=threads,
         )  # fmt: skip
-        record, tables = _files(result, show, loaded.table)
         title = f"{loaded.table.source}: which columns belong in a model of {loaded.table.target}"
-        write_probabilities(context, place, results.force, result, tables, record, title, loaded.table)
-        if results.as_json:
-            print_json(record)
-        else:
-            print_result(*_shown(result, show), notes=[result.note])
-            print_places(place)
+        files, shown = _files(result, show), partial(_shown, result, show)
+        finish_probabilities(context, place, results, result, files, shown, title, loaded.table)
 
 
 def _numbers(text: str) -> Any:
@@ -108,7 +102,7 @@ def _models(result: Posterior, most: int) -> list[tuple[float, list[str]]]:
     ]
 
 
-def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], dict[str, Lines]]:
+def _files(result: Posterior, most: int) -> tuple[dict[str, Any], dict[str, Lines]]:
     """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import model_doubts
 
@@ -128,8 +122,6 @@ def _files(result: Posterior, most: int, table: Table) -> tuple[dict[str, Any], 
         "assumptions": result.assumptions,
         "cautions": model_doubts(result),
         "acceptance": result.acceptance,
-        "target": table.target,
-        "source": table.source,
     }
     tables: dict[str, Lines] = {
         COLUMNS: (_HEADS, columns),

@@ -25,8 +25,7 @@ COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
 
 Saved = Annotated[
-    Path | None,
-    typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save."),
+    Path | None, typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save.")
 ]
 NewData = Annotated[Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")]
 Interval = Annotated[
@@ -161,23 +160,13 @@ def _predicted(
     average = curve.average if chosen is AVERAGE else None
     columns = np.setdiff1d(needed, curve.always) if chosen is AVERAGE else curve.supports[curve.at(chosen)]
     return PredictedRows(
-        rows=rows,
-        size=int(chosen or 0) if average is None else average.size,
-        columns=[curve.names[j] for j in columns],
-        always=[curve.names[j] for j in curve.always],
-        target=how["target"],
-        coverage=coverage,
-        prediction=point,
-        lower=lower,
-        upper=upper,
-        comparison=compared,
-        why_not=why_not if curve.loss.squared else None,
-        given=size is not None,
-        classes=labels,
-        risks=curve.survival is not None,
-        outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
+        rows=rows, size=int(chosen or 0) if average is None else average.size,
+        columns=[curve.names[j] for j in columns], always=[curve.names[j] for j in curve.always], target=how["target"],
+        coverage=coverage, prediction=point, lower=lower, upper=upper, comparison=compared,
+        why_not=why_not if curve.loss.squared else None, given=size is not None, classes=labels,
+        risks=curve.survival is not None, outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
         halves=0 if average is None else len(average.supports),
-    )
+    )  # fmt: skip
 
 
 def _prepared(preparation: Preparation, rows: NewRows, categories: Any) -> tuple[NewRows, Floats]:

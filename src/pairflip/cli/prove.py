@@ -28,8 +28,7 @@ Budget = Annotated[
     str, typer.Option("--budget", metavar="TIME", help="How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")
 ]
 Within = Annotated[
-    str | None,
-    typer.Option("--within", metavar="LIST", help="Count the sets that are at most so much worse: 1%,5%."),
+    str | None, typer.Option("--within", metavar="LIST", help="Count the sets that are at most so much worse: 1%,5%.")
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the best sets to this .csv or .tsv file.")
@@ -71,16 +70,9 @@ def prove(
         if not results.quiet:
             _announce(problem, k, seconds, threads)
         proof = prove_best(
-            problem,
-            k,
-            first,
-            seconds,
-            n_best,
-            within=distances,
-            engine=run.engine,
-            n_jobs=threads,
+            problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
             progress=results.progress,
-        )
+        )  # fmt: skip
         if out is not None:
             names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
             ranks = range(1, len(names) + 1)

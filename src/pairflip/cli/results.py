@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import typer
 
+    from pairflip.cli.options import ResultOptions
     from pairflip.selection import SizeCurve
     from pairflip.tables import Table
 
@@ -272,33 +273,45 @@ def write_folder(
             (part / "run.toml").write_text(config_text(kind, settings), encoding="utf-8")
 
 
-def write_probabilities(
+def finish_probabilities(
     context: typer.Context,
     place: Path,
-    force: bool,
+    options: ResultOptions,
     result: Any,
-    tables: Mapping[str, Lines],
-    record: Mapping[str, Any],
+    files: tuple[dict[str, Any], Mapping[str, Lines]],
+    shown: Callable[[], tuple[Any, Any, Any, Any]],
     title: str,
     table: Table,
 ) -> None:
-    """Write the result of `posterior` or `sample`: a folder, or the columns alone into a .csv or .tsv file."""
+    """Write the result of `posterior` or `sample`, a folder or the columns alone into a file, then print it.
+
+    `files` are the record and the tables, `shown` gives the arguments of `print_result`.
+    """
+    from pairflip.cli.printing import print_json, print_places, print_result
     from pairflip.report.record_pages import save_probability_figures
 
+    record, tables = files
+    record |= {"target": table.target, "source": table.source}
     if is_table_file(place):
         write_lines(place, *tables[COLUMNS], "the probabilities")
-        return
-    settings = run_settings(context, context.params, place)
-    record = {**record, "command": context.obj, "run": dict(settings)}
-    about = {
-        "title": title,
-        "target": table.target,
-        "dropped": [str(item) for item in (*table.dropped, *table.notes)],
-        "command": context.obj,
-        "extra": {"Table": table.source},
-    }
-    kind = str(context.command.name)
-    write_folder(kind, place, force, result, tables, record, settings, save_probability_figures, **about)
+    else:
+        settings = run_settings(context, context.params, place)
+        about = {
+            "title": title,
+            "target": table.target,
+            "dropped": [str(item) for item in (*table.dropped, *table.notes)],
+            "command": context.obj,
+            "extra": {"Table": table.source},
+        }
+        write_folder(
+            str(context.command.name), place, options.force, result, tables,
+            {**record, "command": context.obj, "run": dict(settings)}, settings, save_probability_figures, **about,
+        )  # fmt: skip
+    if options.as_json:
+        print_json(record)
+    else:
+        print_result(*shown(), notes=[result.note])
+        print_places(place)
 
 
 def finish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,13 +11,11 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
-from pairflip.cli.printing import print_json, print_places, print_result
-from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, write_probabilities
+from pairflip.cli.results import COLUMNS, Cell, Lines, checked_place, finish_probabilities
 from pairflip.text import json_list, percent, plural, short
 
 if TYPE_CHECKING:
     from pairflip.search.sampling import Samples
-    from pairflip.tables import Table
 
 Beta = Annotated[
     str,
@@ -67,14 +66,9 @@ def sample(
         how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
         how |= {"seed": run.seed, "journal": journal}
         result = temper(problem, k, coldest=coldest, **how) if ladder else draw(problem, k, coldest, **how)
-        record, tables = _files(result, show, loaded.table)
         title = f"{loaded.table.source}: sets of {plural(result.k, 'column')} that predict {loaded.table.target}"
-        write_probabilities(context, place, results.force, result, tables, record, title, loaded.table)
-        if results.as_json:
-            print_json(record)
-        else:
-            print_result(*_shown(result, show), notes=[result.note])
-            print_places(place)
+        files, shown = _files(result, show), partial(_shown, result, show)
+        finish_probabilities(context, place, results, result, files, shown, title, loaded.table)
 
 
 def _parse_beta(text: str) -> Any:
@@ -94,7 +88,7 @@ def _rows(result: Samples, most: int) -> list[tuple[str, float, float]]:
     return [(result.names[j], float(chance[j]), float(error[j])) for j in order]
 
 
-def _files(result: Samples, most: int, table: Table) -> tuple[dict[str, Any], dict[str, Lines]]:
+def _files(result: Samples, most: int) -> tuple[dict[str, Any], dict[str, Lines]]:
     """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import set_doubts
 
@@ -102,19 +96,12 @@ def _files(result: Samples, most: int, table: Table) -> tuple[dict[str, Any], di
     sets = result.most_probable(result.energies.size)
     mean, error = result.energy
     record = {
-        "k": result.k,
-        "betas": result.betas.tolist(),
-        "energy": mean.tolist(),
-        "energy_se": error.tolist(),
-        "acceptance": result.acceptance.tolist(),
-        "exchange": result.exchange.tolist(),
-        "round_trips": result.round_trips.tolist(),
-        "cautions": set_doubts(result),
+        "k": result.k, "betas": result.betas.tolist(), "energy": mean.tolist(), "energy_se": error.tolist(),
+        "acceptance": result.acceptance.tolist(), "exchange": result.exchange.tolist(),
+        "round_trips": result.round_trips.tolist(), "cautions": set_doubts(result),
         "columns": [dict(zip(_HEADS, row, strict=True)) for row in columns],
         "supports": [{"columns": names, "share": share} for names, share in sets[:most]],
-        "target": table.target,
-        "source": table.source,
-    }
+    }  # fmt: skip
     exchange: list[Cell] = [*result.exchange.tolist(), None]
     ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], exchange, strict=True)
     tables: dict[str, Lines] = {

@@ -117,23 +117,10 @@ def select(
 
         method = None if search.method is None else as_method(search.method)
         chosen = Selection(
-            sizes=o.parse_sizes(sizes),
-            cv=cv,
-            schedule=search.schedule,
-            chains=search.chains,
-            seed=run.seed,
-            polish=search.polish,
-            prove=search.prove,
-            method=method,
-            effort=search.effort,
-            stability=stability,
-            stability_at=stability_at,
-            null=null,
-            outer=outer,
-            ridge=choices,
-            choose=choose,
-            predict_with=predict_with,
-        )
+            sizes=o.parse_sizes(sizes), cv=cv, schedule=search.schedule, chains=search.chains, seed=run.seed,
+            polish=search.polish, prove=search.prove, method=method, effort=search.effort, stability=stability,
+            stability_at=stability_at, null=null, outer=outer, ridge=choices, choose=choose, predict_with=predict_with,
+        )  # fmt: skip
         folder = Path()
         if journal is None and (shard is not None or merge):
             option = "--shard" if shard is not None else "--merge"

@@ -35,29 +35,27 @@ def theory(
 ) -> None:
     """Compute, without sampling, the errors of the planted model: at the given betas, or at the AT point and T = 0."""
     with plain_errors():
-        from pairflip.theory import Planted, at_point, curve_over_beta
+        from pairflip.theory import Planted, at_point, curve_over_beta, solve
 
         if not rho:
             raise ValueError(
                 "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
             )
-        sizes = rho
         model = Planted(alpha, rho0, var_x, var_noise)
         wanted = _betas(beta, betas)
         if plot is not None:
-            _check_plot(plot, sizes, wanted)
+            _check_plot(plot, rho, wanted)
         rows: list[dict[str, Any]] = []
         curves = []
-        for size in sizes:
+        for size in rho:
             at = at_point(size, model)
             if wanted:
                 curves.append(curve_over_beta(wanted, size, model))
                 rows += _rows(curves[-1])
             else:
-                rows += [_row(at.state, "AT point", at.note)]
-                rows += _rows(curve_over_beta([math.inf], size, model), "T = 0")
+                rows += [_row(at.state, "AT point", at.note), _row(solve(math.inf, size, model), "T = 0")]
         if plot is not None:
-            _draw(plot, sizes, wanted, curves, model)
+            _draw(plot, rho, wanted, curves, model)
     if as_json:
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
     else:
@@ -98,10 +96,10 @@ def _row(state: Any, where: str, note: str = "") -> dict[str, Any]:
     return row | {"note": "; ".join(dict.fromkeys(each for each in (state.note, note) if each))}
 
 
-def _rows(curve: TheoryCurve, where: str = "") -> list[dict[str, Any]]:
+def _rows(curve: TheoryCurve) -> list[dict[str, Any]]:
     names = (*_COLUMNS, *_FLAGS)
     states = [SimpleNamespace(**{name: getattr(curve, name)[k] for name in names}) for k in range(len(curve))]
-    return [_row(state, where or ("T = 0" if math.isinf(state.beta) else "beta")) for state in states]
+    return [_row(state, "T = 0" if math.isinf(state.beta) else "beta") for state in states]
 
 
 def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:

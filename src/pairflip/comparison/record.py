@@ -150,7 +150,9 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is not a number is None."""
-        return {"kind": KIND, "schema": SCHEMA, **_plain(asdict(self))}
+        from pairflip.selection.curve_file import plain
+
+        return {"kind": KIND, "schema": SCHEMA, **plain(self)}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Comparison:
@@ -201,15 +203,6 @@ class Comparison:
     def __repr__(self) -> str:
         names = ", ".join(method.name for method in self.methods)
         return f"Comparison({names}; {self.n_rows} rows, {len(self.names)} columns, {self.n_folds} folds)"
-
-
-def _plain(value: Any) -> Any:
-    """Lists and dictionaries of what JSON knows; a number that is not finite becomes None."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:

@@ -85,21 +85,10 @@ def compare(
         results = [scorer.beside(method, ours) for method in results]
     without, without_se = scorer.error(scorer.without**2)
     return Comparison(
-        methods=tuple(results),
-        reference=reference,
-        sizes=ground.sizes,
-        without=without,
-        without_se=without_se,
-        names=problem.names,
-        n_rows=problem.n_rows,
-        n_folds=len(work.folds),
-        folds=work.folds.how,
-        seed=selection.seed,
-        data_hash=problem.hash,
-        version=pairflip.__version__,
-        interrupted=interrupted,
-        variance=scorer.variance,
-    )
+        methods=tuple(results), reference=reference, sizes=ground.sizes, without=without, without_se=without_se,
+        names=problem.names, n_rows=problem.n_rows, n_folds=len(work.folds), folds=work.folds.how, seed=selection.seed,
+        data_hash=problem.hash, version=pairflip.__version__, interrupted=interrupted, variance=scorer.variance,
+    )  # fmt: skip
 
 
 def refuse(problem: SubsetProblem) -> None:

@@ -6,10 +6,4 @@ from pairflip.estimators.bayesian import BayesianSubsetRegressor
 from pairflip.estimators.classification import SubsetClassifier, SubsetClassifierCV
 from pairflip.estimators.regression import SubsetRegressor, SubsetRegressorCV
 
-__all__ = [
-    "BayesianSubsetRegressor",
-    "SubsetClassifier",
-    "SubsetClassifierCV",
-    "SubsetRegressor",
-    "SubsetRegressorCV",
-]
+__all__ = ["BayesianSubsetRegressor", "SubsetClassifier", "SubsetClassifierCV", "SubsetRegressor", "SubsetRegressorCV"]

@@ -79,17 +79,9 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.g = g
-        self.prior = prior
-        self.sizes = sizes
-        self.method = method
-        self.sweeps = sweeps
-        self.chains = chains
-        self.fit_intercept = fit_intercept
-        self.always = always
-        self.preprocess = preprocess
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.g, self.prior, self.sizes, self.method, self.sweeps = g, prior, sizes, method, sweeps
+        self.chains, self.fit_intercept, self.always = chains, fit_intercept, always
+        self.preprocess, self.random_state, self.n_jobs = preprocess, random_state, n_jobs
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BayesianSubsetRegressor:
         """Weigh the models of the columns of X for y.

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import SizeChooser, SubsetModel
+from pairflip.estimators.shared import SizeChooser, SizeGiven, SubsetModel
 from pairflip.inputs import as_weights
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE
@@ -52,7 +52,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         self.coef_, self.intercept_ = np.atleast_2d(coef.T), np.atleast_1d(intercept)
         remark = problem.loss.remark(problem, np.sort(np.asarray(support, dtype=np.int64)))
         if remark:
-            warnings.warn(f"{remark}.", UserWarning, stacklevel=4)
+            warnings.warn(f"{remark}.", UserWarning, stacklevel=3)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -77,7 +77,7 @@ class _SubsetClassifier(ClassifierMixin, SubsetModel):
         return np.asarray(self.classes_[np.argmax(odds, axis=1) if odds.ndim == 2 else (odds > 0).astype(np.int64)])
 
 
-class SubsetClassifier(_SubsetClassifier):
+class SubsetClassifier(_SubsetClassifier, SizeGiven):
     r"""Logistic regression on the best k columns; of three and more classes, multinomial with one set of columns.
 
     .. math:: \min_{x, z} \sum_i w_i \left(\ln(1 + e^{\eta_i}) - y_i \eta_i\right), \quad \eta = X x + z,
@@ -143,34 +143,9 @@ class SubsetClassifier(_SubsetClassifier):
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
     ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.effort = effort
-        self.fit_intercept = fit_intercept
-        self.always = always
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.preprocess = preprocess
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SubsetClassifier:
-        """Find the best columns of X for y and fit them.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
-        y : (n_samples,)
-            Labels of two or more classes.
-        sample_weight : (n_samples,), optional
-            Weight of each row; a row of weight zero counts as absent.
-
-        Returns
-        -------
-        self
-        """
-        return self._search(self._problem(X, y, sample_weight, least_rows=2), self.n_nonzero_coefs)
+        self.n_nonzero_coefs, self.effort, self.fit_intercept = n_nonzero_coefs, effort, fit_intercept
+        self.always, self.ridge, self.class_weight, self.preprocess = always, ridge, class_weight, preprocess
+        self.random_state, self.n_jobs, self.engine = random_state, n_jobs, engine
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -267,46 +242,11 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
         journal: str | PathLike[str] | None = None,
         verbose: int | None = None,
     ) -> None:
-        self.sizes = sizes
-        self.cv = cv
-        self.choose = choose
-        self.effort = effort
-        self.stability = stability
-        self.predict_with = predict_with
-        self.fit_intercept = fit_intercept
-        self.always = always
-        self.ridge = ridge
-        self.class_weight = class_weight
-        self.preprocess = preprocess
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.journal = journal
+        self.sizes, self.cv, self.choose, self.effort, self.stability = sizes, cv, choose, effort, stability
+        self.predict_with, self.fit_intercept, self.always = predict_with, fit_intercept, always
+        self.ridge, self.class_weight, self.preprocess = ridge, class_weight, preprocess
+        self.random_state, self.n_jobs, self.engine, self.journal = random_state, n_jobs, engine, journal
         self.verbose = verbose
-
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> SubsetClassifierCV:
-        """Choose the size and the columns of X for y, and fit them on all rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
-        y : (n_samples,)
-            Labels of two or more classes.
-        sample_weight : (n_samples,), optional
-            Weight of each row, in training and in held-out errors; zero counts as an absent row.
-        groups : (n_samples,), optional
-            Label of the group of each row, for instance the patient; the rows of a group are held out together.
-
-        Returns
-        -------
-        self
-        """
-        labels = self._groups(groups)
-        problem = self._problem(X, y, sample_weight, least_rows=4)
-        return self._select(problem, labels)
 
     def decision_function(self, X: Any) -> Floats:
         """Linear predictors of new rows (n_samples, n_features); of the average, logarithms of its odds.

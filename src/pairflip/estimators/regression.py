@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Real
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from pairflip.engines import Engine
-from pairflip.estimators.shared import SizeChooser, SubsetModel
+from pairflip.estimators.shared import SizeChooser, SizeGiven, SubsetModel
 from pairflip.inputs import refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
@@ -31,25 +31,18 @@ class LinearSubset(RegressorMixin, SubsetModel):
     min_distance: float | None
     hierarchy: Any
     positive: Any
+    _of_search: ClassVar[tuple[str, ...]] = ("schedule", "chains", "method", "prove")
 
-    def _problem(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int, ridge: Any
-    ) -> SubsetProblem:
+    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
         refuse_date_target(y)
         labels = getattr(y, "columns", None)
         X, target = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
         return self._as_problem(
-            X,
-            column_or_1d(target, warn=True) if target.ndim == 2 and target.shape[1] == 1 else target,
-            sample_weight,
-            ridge=ridge,
-            groups=self.groups,
-            one_per_group=self.one_per_group,
-            min_distance=self.min_distance,
-            hierarchy=self.hierarchy,
-            positive=self.positive,
-            target_names=None if labels is None else list(labels),
-        )
+            X, column_or_1d(target, warn=True) if target.ndim == 2 and target.shape[1] == 1 else target, sample_weight,
+            ridge=0.0 if isinstance(self, SizeChooser) and not isinstance(self.ridge, Real) else self.ridge,
+            groups=self.groups, one_per_group=self.one_per_group, min_distance=self.min_distance,
+            hierarchy=self.hierarchy, positive=self.positive, target_names=None if labels is None else list(labels),
+        )  # fmt: skip
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         """Fit one support and keep it."""
@@ -68,7 +61,7 @@ class LinearSubset(RegressorMixin, SubsetModel):
         return tags
 
 
-class SubsetRegressor(LinearSubset):
+class SubsetRegressor(LinearSubset, SizeGiven):
     r"""Linear regression on the best k columns, found by descents, kicks and simulated annealing.
 
     .. math:: \min_{x, z} \tfrac12 \|y - X x - z\|^2 \quad\text{with } x \text{ nonzero in } k \text{ places.}
@@ -160,46 +153,15 @@ class SubsetRegressor(LinearSubset):
         n_jobs: int | None = None,
         engine: str | Engine = "auto",
     ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.schedule = schedule
-        self.chains = chains
-        self.effort = effort
-        self.method = method
-        self.prove = prove
-        self.fit_intercept = fit_intercept
-        self.always = always
-        self.ridge = ridge
-        self.groups = groups
-        self.one_per_group = one_per_group
-        self.min_distance = min_distance
-        self.hierarchy = hierarchy
-        self.positive = positive
-        self.preprocess = preprocess
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
+        self.n_nonzero_coefs, self.schedule, self.chains = n_nonzero_coefs, schedule, chains
+        self.effort, self.method, self.prove, self.fit_intercept = effort, method, prove, fit_intercept
+        self.always, self.ridge, self.groups, self.one_per_group = always, ridge, groups, one_per_group
+        self.min_distance, self.hierarchy, self.positive = min_distance, hierarchy, positive
+        self.preprocess, self.random_state, self.n_jobs, self.engine = preprocess, random_state, n_jobs, engine
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SubsetRegressor:
-        """Find the best columns of X for y and fit them.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
-        y : (n_samples,) or (n_samples, n_targets)
-            Target; several targets are predicted from one set of columns, each scaled to unit variance.
-        sample_weight : (n_samples,), optional
-            Weight of each squared residual; a row of weight zero counts as absent.
-
-        Returns
-        -------
-        self
-        """
-        problem = self._problem(X, y, sample_weight, 2, self.ridge)
-        options = {"schedule": self.schedule, "chains": self.chains, "method": self.method, "prove": self.prove}
-        self._search(problem, self.n_nonzero_coefs, **options)
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         self.proof_ = None if self.trace_ is None else self.trace_.proof
-        return self
+        return super()._keep(problem, support)
 
 
 class SubsetRegressorCV(LinearSubset, SizeChooser):
@@ -312,6 +274,8 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
     n_features_in_, feature_names_in_
     """
 
+    _of_search = (*LinearSubset._of_search, "polish")
+
     def __init__(
         self,
         sizes: Iterable[int] | None = None,
@@ -341,61 +305,18 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         journal: str | PathLike[str] | None = None,
         verbose: int | None = None,
     ) -> None:
-        self.sizes = sizes
-        self.cv = cv
-        self.choose = choose
-        self.schedule = schedule
-        self.chains = chains
-        self.effort = effort
-        self.method = method
-        self.polish = polish
-        self.prove = prove
-        self.stability = stability
-        self.predict_with = predict_with
-        self.fit_intercept = fit_intercept
-        self.always = always
-        self.ridge = ridge
-        self.groups = groups
-        self.one_per_group = one_per_group
-        self.min_distance = min_distance
-        self.hierarchy = hierarchy
-        self.positive = positive
-        self.preprocess = preprocess
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.journal = journal
-        self.verbose = verbose
+        self.sizes, self.cv, self.choose, self.schedule, self.chains = sizes, cv, choose, schedule, chains
+        self.effort, self.method, self.polish, self.prove = effort, method, polish, prove
+        self.stability, self.predict_with, self.fit_intercept = stability, predict_with, fit_intercept
+        self.always, self.ridge, self.groups, self.one_per_group = always, ridge, groups, one_per_group
+        self.min_distance, self.hierarchy, self.positive = min_distance, hierarchy, positive
+        self.preprocess, self.random_state, self.n_jobs, self.engine = preprocess, random_state, n_jobs, engine
+        self.journal, self.verbose = journal, verbose
 
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> SubsetRegressorCV:
-        """Choose the size and the columns of X for y, and fit them on all rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
-        y : (n_samples,) or (n_samples, n_targets)
-            Target; several targets are predicted from one set of columns, each scaled to unit variance.
-        sample_weight : (n_samples,), optional
-            Weight of each squared residual, in training and in held-out errors; zero counts as an absent row.
-        groups : (n_samples,), optional
-            Label of the group of each row, for instance the patient; the rows of a group are held out together.
-
-        Returns
-        -------
-        self
-        """
-        labels = self._groups(groups)
-        problem = self._problem(X, y, sample_weight, 4, self.ridge if isinstance(self.ridge, Real) else 0.0)
-        self._select(
-            problem, labels,
-            schedule=self.schedule, chains=self.chains, polish=self.polish, method=self.method, prove=self.prove,
-        )  # fmt: skip
+    def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         proved = self.curve_.proved
         self.proof_ = None if proved is None else proved[self.curve_.at(self.n_nonzero_coefs_)]
-        return self
+        return super()._keep(problem, support)
 
     def predict(self, X: Any) -> Floats:
         """Predict the target of new rows (n_samples, n_features): by the chosen columns, or by the average."""

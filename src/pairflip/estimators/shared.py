@@ -43,6 +43,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     effort: Any
     preprocess: Any = None
     preprocess_: Any
+    _of_search: ClassVar[tuple[str, ...]] = ()
     _preparation: Preparation | None = None
 
     def _checked(self, X: Any, y: Any, least_rows: int, **how: Any) -> tuple[Any, Any]:
@@ -64,15 +65,10 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     def _as_problem(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> SubsetProblem:
         """The problem of checked X and y, with what all estimators know of it."""
         problem = SubsetProblem(
-            X,
-            y,
-            names=getattr(self, "feature_names_in_", None) if self.preprocess is None else None,
-            center="fold" if self.fit_intercept else None,
-            always=self.always,
-            sample_weight=sample_weight,
-            preprocess=self.preprocess,
-            **options,
-        )
+            X, y, names=getattr(self, "feature_names_in_", None) if self.preprocess is None else None,
+            center="fold" if self.fit_intercept else None, always=self.always, sample_weight=sample_weight,
+            preprocess=self.preprocess, **options,
+        )  # fmt: skip
         self._preparation, self.preprocess_ = problem.preparation, problem.preprocess
         return problem
 
@@ -90,22 +86,8 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         X = self._raw_rows(X, reset=False)
         return X if raw else as_table(self._preparation.transform(X), self._preparation.names, least_rows=1)[0]
 
-    def _search(self, problem: SubsetProblem, k: Any, **options: Any) -> Self:
-        """Find the best k columns and keep them; with all columns there is nothing to choose."""
-        size, support = self._size(problem, k), problem.candidates
-        self.trace_: Trace | None = None
-        if size < problem.form.n_columns:
-            self.trace_ = best_subset(
-                problem,
-                size,
-                seed=self._seed(),
-                engine=self.engine,
-                n_jobs=self.n_jobs,
-                effort=self.effort,
-                **options,
-            )
-            support = self.trace_.best_support
-        return self._keep(problem, support)
+    def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        raise NotImplementedError
 
     def _keep(self, problem: SubsetProblem, support: NDArray[np.int64]) -> Self:
         raise NotImplementedError
@@ -164,9 +146,48 @@ class SubsetModel(SelectorMixin, BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _size(self, problem: SubsetProblem, k: Any) -> int:
+    def _options(self) -> dict[str, Any]:
+        """Parameters of the estimator that are those of the search, too."""
+        return {name: getattr(self, name) for name in self._of_search}
+
+
+class SizeGiven(SubsetModel):
+    """Estimators of one size."""
+
+    n_nonzero_coefs: int | None
+    trace_: Trace | None
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the best columns of X for y and fit them.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target of a regressor: several targets are predicted from one set of columns, each scaled to unit variance.
+            Of a classifier the labels (n_samples,) of two or more classes.
+        sample_weight : (n_samples,), optional
+            Weight of each row (of its squared residual); a row of weight zero counts as absent.
+
+        Returns
+        -------
+        self
+        """
+        problem = self._problem(X, y, sample_weight, 2)
+        size, support = self._size(problem), problem.candidates
+        self.trace_ = None
+        if size < problem.form.n_columns:  # with all columns there is nothing to choose
+            self.trace_ = best_subset(
+                problem, size, seed=self._seed(), engine=self.engine, n_jobs=self.n_jobs, effort=self.effort,
+                **self._options(),
+            )  # fmt: skip
+            support = self.trace_.best_support
+        return self._keep(problem, support)
+
+    def _size(self, problem: SubsetProblem) -> int:
         """The number of columns, checked against the number of those that vary."""
-        n, noun = problem.form.n_columns, problem.form.what
+        k, n, noun = self.n_nonzero_coefs, problem.form.n_columns, problem.form.what
         if k is None:
             rows = problem.rows_present - problem.forced.shape[1]
             return int(max(1, min(problem.n_columns // 10, n, rows)))
@@ -192,46 +213,53 @@ class SizeChooser(SubsetModel):
     verbose: int | None
     __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the splitter that asks for groups
 
-    def _groups(self, groups: ArrayLike | None) -> Any:
-        """Labels of the rows for the splitter, if it asks for them; and whether `choose` makes sense."""
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose the size and the columns of X for y, and fit them on all rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features)
+            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
+        y : (n_samples,) or (n_samples, n_targets)
+            Target of a regressor: several targets are predicted from one set of columns, each scaled to unit variance.
+            Of a classifier the labels (n_samples,) of two or more classes.
+        sample_weight : (n_samples,), optional
+            Weight of each row (of its squared residual), in training and in held-out errors; zero counts as an absent
+            row.
+        groups : (n_samples,), optional
+            Label of the group of each row, for instance the patient; the rows of a group are held out together.
+
+        Returns
+        -------
+        self
+        """
         if self.choose not in CHOICES:
             raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
-        return None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
-
-    def _select(self, problem: SubsetProblem, groups: Any, **settings: Any) -> Self:
-        """Choose the size and the columns, and keep them."""
+        labels = None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
+        problem = self._problem(X, y, sample_weight, 4)
         selection = Selection(
-            sizes=self.sizes,
-            cv=DEFAULT_CV if self.cv is None else self.cv,
-            seed=self._seed(),
-            effort=self.effort,
-            stability=self.stability,
-            predict_with=self.predict_with,
-            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge,
-            choose=self.choose,
-            **settings,
-        )
+            sizes=self.sizes, cv=DEFAULT_CV if self.cv is None else self.cv, seed=self._seed(), effort=self.effort,
+            stability=self.stability, predict_with=self.predict_with,
+            ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge, choose=self.choose, **self._options(),
+        )  # fmt: skip
         self.curve_ = curve = select_size(
-            problem,
-            selection,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            journal=self.journal,
-            progress="late" if self.verbose is None else "log" if self.verbose else False,
-            groups=groups,
-        )
+            problem, selection, engine=self.engine, n_jobs=self.n_jobs, journal=self.journal,
+            progress="late" if self.verbose is None else "log" if self.verbose else False, groups=labels,
+        )  # fmt: skip
         self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
         self.cv_results_ = search_results(curve)
         self.ridge_ = curve.ridge
         for text in copy_words(curve.facts):
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warnings.warn(text, UserWarning, stacklevel=2)
         if self.n_nonzero_coefs_ == 0 and self.predict_with == "subset":
             beside = "" if problem.always.size == 0 else " beside the forced ones"
             warnings.warn(
                 f"no column was kept{beside}: none predicts clearly better than the {baseline(curve)}, so that is what "
                 "predict gives (choose='best' keeps the columns with the lowest error all the same).",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
         shrunken = problem.with_shrinkage(self.ridge_) if self.ridge_ else problem
         return self._keep(shrunken, curve.supports[curve.at(self.n_nonzero_coefs_)])

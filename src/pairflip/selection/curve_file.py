@@ -124,7 +124,7 @@ _FACTS = {
 def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     """Plain lists and numbers; what is not a number is null, and counts are kept for selected columns only."""
     record: dict[str, Any] = {"kind": _KIND, "schema": SCHEMA, "best_size": curve.best_size}
-    record |= {"one_se_size": curve.one_se_size, **_plain(curve)}
+    record |= {"one_se_size": curve.one_se_size, **plain(curve)}
     record[_SPARSE] = [[[int(j), int(row[j])] for j in np.flatnonzero(row)] for row in curve.selection_counts]
     if curve.proved is not None:
         for proof in filter(None, record["proved"]):
@@ -138,14 +138,14 @@ def curve_to_json(curve: SizeCurve) -> dict[str, Any]:
     return record
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Records, tuples and arrays as dictionaries, lists and numbers; None for what is not finite."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
-        return {name: _plain(v) for name, v in value.items()}
+        return {name: plain(v) for name, v in value.items()}
     if isinstance(value, tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "f" and not np.isfinite(value).all():
             return np.where(np.isfinite(value), value.astype(object), np.array(None)).tolist()

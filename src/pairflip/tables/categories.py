@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.tables.columns import matching
+from pairflip.tables.columns import fresh_name, matching
 from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import READINGS, Marks, as_numbers, describe, is_number, is_plain
 from pairflip.tables.raw import Change
@@ -141,15 +141,6 @@ def find_categories(
         levels = sorted_labels({label for label in labels if label is not None})
         categories[j] = Category(names[j], levels, [fresh_name(f"{names[j]}={level}", taken) for level in levels])
     return categories
-
-
-def fresh_name(name: str, taken: set[str]) -> str:
-    """The name, with a number if another column has it already."""
-    number, fresh = 2, name
-    while fresh in taken:
-        fresh, number = f"{name} ({number})", number + 1
-    taken.add(fresh)
-    return fresh
 
 
 def refuse_gaps(frame: pd.DataFrame, categories: dict[int, Category]) -> None:

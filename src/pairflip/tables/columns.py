@@ -32,6 +32,15 @@ class ChosenColumns:
     dropped: list[Change]  # columns that were asked to be left out
 
 
+def fresh_name(name: str, taken: set[str]) -> str:
+    """The name, with a number if another column has it already; it is taken from then on."""
+    number, fresh = 2, name
+    while fresh in taken:
+        fresh, number = f"{name} ({number})", number + 1
+    taken.add(fresh)
+    return fresh
+
+
 def visible_names(names: Sequence[str]) -> tuple[list[str], list[Change]]:
     """Names that differ: ``a, a`` become ``a, a (2)`` and a column without a name becomes ``column 3``."""
     taken = set(names)
@@ -42,16 +51,12 @@ def visible_names(names: Sequence[str]) -> tuple[list[str], list[Change]]:
     for at, name in enumerate(names):
         fresh = name or f"column {at + 1}"
         if fresh in seen or (not name and fresh in taken):
-            number = 2
-            while (numbered := f"{fresh} ({number})") in taken:
-                number += 1
-            fresh = numbered
+            fresh = fresh_name(fresh, taken)
             if name:
                 renamed.append(fresh)
         if not name:
             unnamed.append(fresh)
         seen.add(fresh)
-        taken.add(fresh)
         shown.append(fresh)
     notes = change("column", "renamed, since another one has the same name", renamed)
     return shown, notes + change("column", "without a name, called by position", unnamed)

@@ -37,10 +37,10 @@ def perhaps(name: str, names: Sequence[str], otherwise: str) -> str:
     return f"perhaps {' or '.join(quoted(each) for each in near)}." if near else otherwise
 
 
-def shown_path(path: Path, most: int = 60) -> str:
+def shown_path(path: Path) -> str:
     """The path as given, its beginning left out when it is long."""
     text = str(path)
-    return repr(text if len(text) <= most else f"…{text[-most:]}")
+    return repr(text if len(text) <= 60 else f"…{text[-60:]}")
 
 
 MANY = 20

@@ -108,11 +108,7 @@ def _together(files: Sequence[Path], parts: Sequence[Raw | Matrix]) -> Raw | Mat
     first = parts[0]
     for file, part in zip(files[1:], parts[1:], strict=True):
         if part.names != first.names or type(part) is not type(first):
-            other = next((name for name in part.names if name not in first.names), None)
-            lacks = next((name for name in first.names if name not in part.names), None)
-            what = f"lacks {quoted(lacks)}" if lacks is not None else "has its columns in another order"
-            what = what if lacks is not None or other is None else f"also has {quoted(other)}"
-            raise TableError(f"{file.name!r} {what}, unlike {files[0].name!r}; expected parts with the same columns.")
+            raise unlike(file, part.names, files[0], first.names)
     if isinstance(first, Matrix):
         each = [part for part in parts if isinstance(part, Matrix)]
         y = None if first.y is None else np.concatenate([part.y for part in each if part.y is not None])
@@ -122,6 +118,14 @@ def _together(files: Sequence[Path], parts: Sequence[Raw | Matrix]) -> Raw | Mat
     either = sorted({j for part in raws for j in part.either})
     frame = pd.concat([part.frame for part in raws], ignore_index=True)
     return replace(first, frame=frame, row_names=rows if first.row_names is not None else None, either=either)
+
+
+def unlike(file: Path, names: Sequence[str], first: Path, expected: Sequence[str]) -> TableError:
+    """The error of a part of a table that has other columns than the first one."""
+    extra, lacking = sorted({*names} - {*expected}), sorted({*expected} - {*names})
+    what = f"also has {listed(extra)}" if extra else "has its columns in another order"
+    what = f"lacks {listed(lacking)}" if lacking else what
+    return TableError(f"{file.name!r} {what}, unlike {first.name!r}; expected parts with the same columns.")
 
 
 def _refuse_absent(file: Path) -> None:

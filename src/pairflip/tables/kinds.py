@@ -76,9 +76,9 @@ class Marks:
 READINGS = (Marks(), Marks(thousands=","), Marks(decimal=","), Marks(decimal=",", thousands="."))
 
 
-def readings(words: Iterable[str], among: Sequence[Marks] = READINGS) -> list[Marks]:
+def readings(words: Iterable[str]) -> list[Marks]:
     """Marks with which every word is a number."""
-    possible = list(among)
+    possible = list(READINGS)
     for word in words:
         possible = [marks for marks in possible if marks.number(word) is not None]
         if not possible:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from pairflip.tables.files import read_raw
 from pairflip.tables.kinds import as_numbers
 from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
 from pairflip.tables.table import about_commas, naming_sheets, without_blank_columns
-from pairflip.text import label_text, listed, plural, quoted, row_numbers
+from pairflip.text import listed, plural, quoted, row_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,31 +47,31 @@ class _File:
     names: list[str]
     notes: list[Change]
 
+    def _series(self, at: int) -> pd.Series[Any]:
+        import pandas as pd
+
+        if isinstance(self.raw, Raw):
+            return self.raw.frame[at]
+        apart = self.raw.y is not None
+        values: NDArray[Any] = self.raw.X[:, at - apart] if at >= apart else np.asarray(self.raw.y)
+        return pd.Series(np.array(values, dtype=np.float64))
+
     def column(self, at: int, name: str, why: str) -> Floats:
         """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
-        if isinstance(self.raw, Raw):
-            found = as_numbers(self.raw.frame[at])
-            if found is None:
-                raise odd_needed(self.raw.frame, at, f"{quoted(name)}, {why},", self.raw.marks)
-        else:
-            apart = self.raw.y is not None
-            values: NDArray[Any] = self.raw.X[:, at - apart] if at >= apart else np.asarray(self.raw.y)
-            found = np.array(values, dtype=np.float64)
+        found = as_numbers(self._series(at))
+        if found is None:
+            assert isinstance(self.raw, Raw)
+            raise odd_needed(self.raw.frame, at, f"{quoted(name)}, {why},", self.raw.marks)
         return np.where(np.isfinite(found), found, np.nan)
 
     def classes(self, at: int, labels: Sequence[str]) -> Floats:
         """A column of labels as 0, 1, ..., NaN for others."""
-        if isinstance(self.raw, Raw):
-            found = column_labels(self.raw.frame[at])
-        else:
-            found = [label_text(value) for value in self.column(at, "", "").tolist()]
+        found = column_labels(self._series(at))
         return np.array([float(labels.index(label)) if label in labels else np.nan for label in found])
 
     def labels(self, at: int) -> list[str | None]:
         """A column of categories."""
-        if isinstance(self.raw, Raw):
-            return labels_of(self.raw.frame[at])
-        return [None if value != value else label_text(value) for value in self.column(at, "", "").tolist()]
+        return labels_of(self._series(at))
 
     def indicator(self, at: int, level: str) -> Floats:
         """1 in rows of a category, 0 in others, NaN where there is none."""

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.block_rows import Rows
-from pairflip.tables.categories import MOST_LEVELS, Category, fresh_name, sorted_labels
-from pairflip.tables.columns import ChosenColumns, matching, select
+from pairflip.tables.categories import MOST_LEVELS, Category, sorted_labels
+from pairflip.tables.columns import ChosenColumns, fresh_name, matching, select
 from pairflip.tables.errors import TableError, shown_path
-from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of
+from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of, unlike
 from pairflip.tables.raw import MISSING_WORDS, Change, change
 from pairflip.tables.text_files import SPACES, find_layout
-from pairflip.text import label_text, listed, plural, quoted
+from pairflip.text import label_text, plural, quoted
 
 LARGE = 2**26
 """Numbers: a larger table is read in batches."""
@@ -107,16 +107,10 @@ def open_stream(
     """Decide by the first rows which columns a table in parts has, and find the levels of its categories."""
     kinds = _kinds_of_columns(files[0])
     names = list(kinds)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"{files[0].name!r} has several columns called {quoted(twice)}; expected different names.")
     for file in files[1:]:
         others = list(_kinds_of_columns(file))
         if others != names:
-            extra, lacking = set(others) - set(names), set(names) - set(others)
-            what = f"lacks {listed(sorted(lacking))}" if lacking else f"also has {listed(sorted(extra))}"
-            what = what if lacking or extra else "has its columns in another order"
-            raise TableError(f"{file.name!r} {what}, unlike {files[0].name!r}; expected parts with the same columns.")
+            raise unlike(file, others, files[0], names)
     beside = [name for name in (weights,) if name is not None]
     chosen: ChosenColumns = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
     targets = [names[chosen.target], *more_targets]
@@ -144,16 +138,10 @@ def open_stream(
     made = [name for kind in levels.values() for name in kind.names]
     source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
     return Stream(
-        files=files,
-        names=[*plain, *made],
-        targets=targets,
-        source=source,
-        columns=[*plain, *levels, *targets, *beside],
-        weights=weights,
-        kinds=levels,
-        dropped=dropped,
+        files=files, names=[*plain, *made], targets=targets, source=source,
+        columns=[*plain, *levels, *targets, *beside], weights=weights, kinds=levels, dropped=dropped,
         notes=[kind.note() for kind in levels.values()],
-    )
+    )  # fmt: skip
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
@@ -234,13 +222,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
 
 def _kind(of: Any) -> str:
     types = import_module("pyarrow").types
-    if (
-        types.is_integer(of)
-        or types.is_floating(of)
-        or types.is_boolean(of)
-        or types.is_null(of)
-        or types.is_decimal(of)
-    ):
+    if any(getattr(types, f"is_{kind}")(of) for kind in ("integer", "floating", "boolean", "null", "decimal")):
         return "numbers"
     if types.is_temporal(of):
         return "dates"

@@ -299,17 +299,10 @@ def _from_matrix(
         about_target = []
         y, labels = as_classes([label_text(value) for value in y.tolist()], label)
     return Table(
-        X=X,
-        y=y,
-        names=columns,
-        row_names=rows,
-        target=label,
-        source=source,
-        dropped=chosen.dropped + lost,
+        X=X, y=y, names=columns, row_names=rows, target=label, source=source, dropped=chosen.dropped + lost,
         notes=notes + _constant_columns(X, columns) + about_target,
-        row_dates=chosen.index is not None and in_order(rows, index or ""),
-        classes=labels,
-    )
+        row_dates=chosen.index is not None and in_order(rows, index or ""), classes=labels,
+    )  # fmt: skip
 
 
 def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +35,13 @@ def _table(rng: np.random.Generator, M: int, N: int, correlation: float = 0.0) -
     return X, y
 
 
+def _problem(rng: np.random.Generator, M: int, N: int, correlation: float = 0.0, **options: Any) -> SubsetProblem:
+    return SubsetProblem(*_table(rng, M, N, correlation), **options)
+
+
 def _plain(rng: np.random.Generator) -> tuple[Form, int]:
     N = int(rng.integers(6, 25))
-    return SubsetProblem(*_table(rng, 18, N)).form, int(rng.integers(2, min(N, 8)))
-
-
-def _no_intercept(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 15, 14), center=None).form, 5
+    return _problem(rng, 18, N).form, int(rng.integers(2, min(N, 8)))
 
 
 def _global_center(rng: np.random.Generator) -> tuple[Form, int]:
@@ -48,39 +49,15 @@ def _global_center(rng: np.random.Generator) -> tuple[Form, int]:
     return SubsetProblem(X + 3.0, y - 2.0, center="global").held_out([4]), 4
 
 
-def _correlated(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 25, 20, 0.9)).form, int(rng.integers(3, 9))
-
-
-def _collinear(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 25, 18, 0.9999)).form, int(rng.integers(2, 7))
-
-
 def _weighted(rng: np.random.Generator) -> tuple[Form, int]:
     weights = rng.exponential(size=20)
     weights[[3, 11]] = 0.0
-    return SubsetProblem(*_table(rng, 20, 15), sample_weight=weights).form, 4
-
-
-def _ridge(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 16, 15, 0.5), ridge=float(rng.exponential())).form, 6
-
-
-def _ridge_wide(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 8, 20), ridge=0.3).form, 11
-
-
-def _single(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 12, 20)).form, 1
+    return _problem(rng, 20, 15, sample_weight=weights).form, 4
 
 
 def _all_but_one(rng: np.random.Generator) -> tuple[Form, int]:
     N = int(rng.integers(2, 12))
-    return SubsetProblem(*_table(rng, 20, N)).form, N - 1
-
-
-def _wide(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 10, 25)).form, int(rng.integers(2, 9))
+    return _problem(rng, 20, N).form, N - 1
 
 
 def _duplicated(rng: np.random.Generator) -> tuple[Form, int]:
@@ -101,44 +78,33 @@ def _constant(rng: np.random.Generator) -> tuple[Form, int]:
     return SubsetProblem(X, y).held_out([6]), 4
 
 
-def _one_row_out(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 16, 14)).held_out([int(rng.integers(16))]), 4
-
-
 def _rows_out(rng: np.random.Generator) -> tuple[Form, int]:
     X, y = _table(rng, 20, 14, 0.5)
-    weights = rng.exponential(size=20)
-    return SubsetProblem(X, y, always=[2, 5], sample_weight=weights).held_out([0, 7, 8, 19]), 4
-
-
-def _from_columns(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 12, 20, 0.5), ridge=0.1, memory_budget=0).form, int(rng.integers(2, 8))
-
-
-def _rows_out_from_columns(rng: np.random.Generator) -> tuple[Form, int]:
-    return SubsetProblem(*_table(rng, 16, 18), memory_budget=0).held_out([3, 5]), 5
+    return SubsetProblem(X, y, always=[2, 5], sample_weight=rng.exponential(size=20)).held_out([0, 7, 8, 19]), 4
 
 
 _RECIPES: dict[str, Recipe] = {
     "plain": _plain,
-    "no intercept": _no_intercept,
+    "no intercept": lambda rng: (_problem(rng, 15, 14, center=None).form, 5),
     "centred once, one row out": _global_center,
-    "correlated 0.9": _correlated,
-    "nearly collinear 0.9999": _collinear,
+    "correlated 0.9": lambda rng: (_problem(rng, 25, 20, 0.9).form, int(rng.integers(3, 9))),
+    "nearly collinear 0.9999": lambda rng: (_problem(rng, 25, 18, 0.9999).form, int(rng.integers(2, 7))),
     "weighted": _weighted,
-    "ridge": _ridge,
-    "ridge, k > M": _ridge_wide,
-    "k = 1": _single,
+    "ridge": lambda rng: (SubsetProblem(*_table(rng, 16, 15, 0.5), ridge=float(rng.exponential())).form, 6),
+    "ridge, k > M": lambda rng: (_problem(rng, 8, 20, ridge=0.3).form, 11),
+    "k = 1": lambda rng: (_problem(rng, 12, 20).form, 1),
     "k = N - 1": _all_but_one,
-    "N > M": _wide,
+    "N > M": lambda rng: (_problem(rng, 10, 25).form, int(rng.integers(2, 9))),
     "duplicated columns": _duplicated,
     "linearly dependent columns": _dependent,
     "constant columns": _constant,
-    "one row out": _one_row_out,
+    "one row out": lambda rng: (_problem(rng, 16, 14).held_out([int(rng.integers(16))]), 4),
     "four rows out, forced columns": _rows_out,
-    "from the columns": _from_columns,
-    "from the columns, two rows out": _rows_out_from_columns,
-}
+    "from the columns": lambda rng: (
+        _problem(rng, 12, 20, 0.5, ridge=0.1, memory_budget=0).form, int(rng.integers(2, 8)),
+    ),
+    "from the columns, two rows out": lambda rng: (_problem(rng, 16, 18, memory_budget=0).held_out([3, 5]), 5),
+}  # fmt: skip
 
 
 def _spectra(rng: np.random.Generator, M: int, N: int, noise: float) -> tuple[Floats, Floats]:
@@ -169,34 +135,31 @@ _DELICATE: dict[str, Recipe] = {
     ),
     "spectra, little ridge": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), ridge=1e-6).form, 8),
     "spectra, two rows out": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3)).held_out([2, 9]), 8),
-    "spectra from the columns": lambda rng: (
-        SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).form,
-        8,
-    ),
+    "spectra from the columns": lambda rng: (SubsetProblem(*_spectra(rng, 30, 16, 1e-3), memory_budget=0).form, 8),
     "spectra, many rows": lambda rng: (SubsetProblem(*_spectra(rng, 90, 16, 1e-3)).form, 8),
     "twins": lambda rng: (SubsetProblem(*_twins(rng)).form, 6),
     "sums": lambda rng: (SubsetProblem(*_sums(rng)).form, 6),
 }
 
 
-@cache
-def delicate_cases(each: int = 2) -> tuple[Case, ...]:
-    """Problems so collinear that the Gram matrix alone cannot decide flips, and problems with equal energies."""
+def _cases(recipes: dict[str, Recipe], year: int, each: int) -> tuple[Case, ...]:
     return tuple(
-        Case(f"{name} #{seed}", *recipe(np.random.default_rng([2018, number, seed])))
-        for number, (name, recipe) in enumerate(_DELICATE.items())
+        Case(f"{name} #{seed}", *recipe(np.random.default_rng([year, number, seed])))
+        for number, (name, recipe) in enumerate(recipes.items())
         for seed in range(each)
     )
+
+
+@cache
+def delicate_cases() -> tuple[Case, ...]:
+    """Problems so collinear that the Gram matrix alone cannot decide flips, and problems with equal energies."""
+    return _cases(_DELICATE, 2018, 2)
 
 
 @cache
 def random_cases(each: int = 3) -> tuple[Case, ...]:
     """`each` random problems of every kind, always the same ones."""
-    return tuple(
-        Case(f"{name} #{seed}", *recipe(np.random.default_rng([2016, number, seed])))
-        for number, (name, recipe) in enumerate(_RECIPES.items())
-        for seed in range(each)
-    )
+    return _cases(_RECIPES, 2016, each)
 
 
 def well_conditioned(cases: tuple[Case, ...]) -> tuple[Case, ...]:

@@ -75,8 +75,5 @@ QUICK, NORMAL, THOROUGH = (
     )
 )
 AVERAGED = Peer(
-    "averaged",
-    "pairflip, averaged",
-    "Predictions averaged over models, each as much as it is probable.",
-    fit=averaged,
+    "averaged", "pairflip, averaged", "Predictions averaged over models, each as much as it is probable.", fit=averaged
 )

@@ -163,10 +163,7 @@ def abess(columns: Floats, target: Floats, sizes: Sequence[int]) -> BySize:
 OMP = Peer("omp", "OMP", "Orthogonal matching pursuit: adds the column most correlated with the residual.", find=omp)
 FORWARD = Peer("forward", "forward selection", "Adds the column that lowers the energy most.", find=forward)
 BACKWARD = Peer(
-    "backward",
-    "backward selection",
-    "Starts with all columns and removes the one that is missed least.",
-    find=backward,
+    "backward", "backward selection", "Starts with all columns and removes the one that is missed least.", find=backward
 )
 LASSO = Peer(
     "lasso", "LASSO path, refitted", "Supports along the LASSO path, fitted by least squares at each size.", find=lasso

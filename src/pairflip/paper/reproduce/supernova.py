@@ -68,17 +68,9 @@ def collect(
     for chains, count in scale.supernova:
         seeds = tuple(range(seed, seed + count))
         curves = select_many(
-            [problem] * count,
-            SIZES,
-            cv="loo",
-            schedule=SCHEDULE,
-            chains=chains,
-            seeds=seeds,
-            engine=engine,
-            n_jobs=n_jobs,
-            journal=None if journal is None else journal / f"supernova-chains{chains}",
-            polish=False,
-        )
+            [problem] * count, SIZES, cv="loo", schedule=SCHEDULE, chains=chains, seeds=seeds, engine=engine,
+            n_jobs=n_jobs, journal=None if journal is None else journal / f"supernova-chains{chains}", polish=False,
+        )  # fmt: skip
         by_seed = dict(curves)
         results.append(Runs(chains, seeds, tuple(by_seed[index] for index in range(count))))
         say(f"supernova table: {count} seed{'s' * (count != 1)} with {chains} chain{'s' * (chains != 1)} done")

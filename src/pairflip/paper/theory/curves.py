@@ -203,17 +203,9 @@ def _described(kind: Kind, chart: SolutionChart, at: Points, temperature: float)
 
 
 _NUMBERS = (
-    "beta",
-    "temperature",
-    "rho",
-    "epsilon",
-    "epsilon_g",
-    "entropy",
-    "free_entropy",
-    "true_positive_rate",
-    "precision",
+    "beta", "temperature", "rho", "epsilon", "epsilon_g", "entropy", "free_entropy", "true_positive_rate", "precision",
     "at_stability",
-)
+)  # fmt: skip
 _FLAGS = ("exists", "stable", "zero_energy", "dominant")
 
 
@@ -275,14 +267,9 @@ def _curve(
     arrays: dict[str, Any] = {name: np.array([getattr(s, name) for s in states], dtype=float) for name in _NUMBERS}
     arrays |= {name: np.array([getattr(s, name) for s in states], dtype=bool) for name in _FLAGS}
     return TheoryCurve(
-        over,
-        at,
-        model,
-        at_beta=np.array(list(at_beta), dtype=float),
-        others=np.array([s.others for s in states], dtype=np.int64),
-        note=tuple(s.note for s in states),
-        **arrays,
-    )
+        over, at, model, at_beta=np.array(list(at_beta), dtype=float),
+        others=np.array([s.others for s in states], dtype=np.int64), note=tuple(s.note for s in states), **arrays,
+    )  # fmt: skip
 
 
 def _values(given: Any, name: str) -> list[Any]:
