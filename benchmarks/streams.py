@@ -38,11 +38,18 @@ def write(path, n_rows, n_columns):
             file.write_table(pa.table([*X, y], schema=schema))
 
 
-def read(path):
-    """Reading all columns with pyarrow alone."""
+def batches(path):
+    """Rows of a Parquet file, a row group at a time, so that the file does not stay in memory."""
     import pyarrow.parquet as pq
 
-    return sum(batch.num_rows for batch in pq.ParquetFile(path, memory_map=True).iter_batches(batch_size=2**17))
+    file = pq.ParquetFile(path, pre_buffer=False)
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(batch_size=2**17, row_groups=[group])
+
+
+def read(path):
+    """Reading all columns with pyarrow alone."""
+    return sum(batch.num_rows for batch in batches(path))
 
 
 def products(path):
@@ -93,11 +100,10 @@ def lasso(path):
 
 def stochastic(path):
     """SGDRegressor with an l1 penalty by partial_fit, one penalty and one pass, without folds."""
-    import pyarrow.parquet as pq
     from sklearn.linear_model import SGDRegressor
 
     model = SGDRegressor(penalty="l1", alpha=1e-3, random_state=0)
-    for batch in pq.ParquetFile(path, memory_map=True).iter_batches(batch_size=2**17):
+    for batch in batches(path):
         values = np.column_stack([column.to_numpy() for column in batch.columns])
         model.partial_fit(values[:, :-1], values[:, -1])
     return int(np.count_nonzero(np.abs(model.coef_) > 1e-3))

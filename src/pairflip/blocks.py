@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import local
 from typing import Any
 from zipfile import BadZipFile
 
@@ -330,7 +331,8 @@ class Moments:
         place, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
         arrange(np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size), use, place, start)
         places = np.split(place, np.cumsum([rows.size for rows in parts])[:-1])
-        out = np.ones((p + 1, start[-1]))
+        out = _workspace(p + 1, int(start[-1]))
+        out[0] = 1.0
         for rows, there, root in zip(parts, places, roots, strict=True):
             if weighted:
                 scatter(np.ones(rows.size), there, 0.0, 1.0, root, out[0])
@@ -363,6 +365,17 @@ class Moments:
         weight = np.ones(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
         filled = [np.where(finite, values, shift) for values, shift in zip(rows.columns, self.shift, strict=True)]
         self.collect([Rows(filled, np.where(finite, weight, 0.0))], first_row)
+
+
+_kept = local()
+
+
+def _workspace(n: int, m: int) -> Floats:
+    """Memory (n, m) that this thread uses again: new memory for every batch would take longer than filling it."""
+    memory = getattr(_kept, "memory", None)
+    if memory is None or memory.size < n * m:
+        memory = _kept.memory = np.empty(n * m)
+    return np.asarray(memory[: n * m].reshape(n, m))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:

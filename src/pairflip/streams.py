@@ -26,7 +26,7 @@ from pairflip.text import plural, quoted
 IN_MEMORY = 2**24
 """Numbers: a table that has no more is kept as it is."""
 _ACCUMULATORS = 8  # sums side by side; the same for any number of threads, so that their rounding is the same
-_ACCUMULATOR_BYTES = 256 * 2**20
+_ACCUMULATOR_BYTES = 128 * 2**20
 _SAVED_SECONDS = 20.0
 _SUMS = "moments.npz"
 _TREE = 8  # partitions of Dask whose moments are added in one task

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -242,8 +243,11 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
     text = suffix in TEXT
     with _plain_errors(file, find_layout(file).header if text else ()) as done:
         if suffix in PARQUET:
-            parquet = import_module("pyarrow.parquet").ParquetFile(file, memory_map=True)
-            every = parquet.iter_batches(batch_size=_BATCH, columns=list(columns))
+            # One row group at a time, without reading ahead: otherwise the whole file stays in memory.
+            parquet = import_module("pyarrow.parquet").ParquetFile(file, pre_buffer=False)
+            how: dict[str, Any] = {"batch_size": _BATCH, "columns": list(columns)}
+            groups = range(parquet.num_row_groups)
+            every = chain.from_iterable(parquet.iter_batches(row_groups=[group], **how) for group in groups)
         elif text:
             every = _text_reader(file, list(columns), as_text)
         else:
