@@ -7,7 +7,7 @@ sums. Parquet, CSV and Arrow files are read by pyarrow, NumPy files are mapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -247,7 +247,9 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
             parquet = import_module("pyarrow.parquet").ParquetFile(file, pre_buffer=False)
             how: dict[str, Any] = {"batch_size": _BATCH, "columns": list(columns)}
             groups = range(parquet.num_row_groups)
-            every = chain.from_iterable(parquet.iter_batches(row_groups=[group], **how) for group in groups)
+            every: Iterable[Any] = chain.from_iterable(
+                parquet.iter_batches(row_groups=[group], **how) for group in groups
+            )
         elif text:
             every = _text_reader(file, list(columns), as_text)
         else:
