@@ -34,7 +34,7 @@ BLOCKS_PER_FOLD = 10
 """Standard errors come from the spread over blocks: ten folds have a hundred."""
 _BATCH = 2**22  # numbers that are put together: 32 MiB
 _BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
-_ROUNDING = 1e-13
+_ROUNDING, _DEPENDENT_IN_BLOCK = 1e-13, 1e-6
 _DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
 
 
@@ -292,8 +292,11 @@ class Moments:
         C /= norm * norm[:, None]
         if most == len(norm):
             with suppress(np.linalg.LinAlgError):
-                return weight, means, np.asarray(np.linalg.cholesky(C).T * norm)
+                factor = np.linalg.cholesky(C).T
+                if np.diag(factor).min() > _DEPENDENT_IN_BLOCK:
+                    return weight, means, np.asarray(factor * norm)
         values, vectors = np.linalg.eigh(C)
+        values[values < _ROUNDING] = 0.0  # columns that depend exactly on others do so in these rows, too
         top = slice(len(values) - most, None)
         root = np.sqrt(np.maximum(values[top], 0.0))
         return weight, means, (vectors[:, top] * root).T * norm

@@ -72,6 +72,8 @@ def test_select_of_a_stream_and_of_the_table_agree(tmp_path):
         told[name] = json.loads((tmp_path / name / "result.json").read_text())
     assert told["stream"]["supports"] == told["table"]["supports"]
     np.testing.assert_allclose(told["stream"]["energies"], told["table"]["energies"], rtol=1e-9)
+    for ours, theirs in zip(told["stream"]["coefs"], told["table"]["coefs"], strict=True):  # of dependent columns, too
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
     assert told["stream"]["facts"]["stands_for"]["rows"] == 360
     assert "360 rows" in (tmp_path / "stream" / "report.html").read_text()
     assert not (tmp_path / "stream" / "predictions.csv").exists()
