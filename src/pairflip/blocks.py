@@ -292,9 +292,9 @@ class Moments:
         C /= norm * norm[:, None]
         if most == len(norm):
             with suppress(np.linalg.LinAlgError):
-                factor = np.linalg.cholesky(C).T
-                if np.diag(factor).min() > _DEPENDENT_IN_BLOCK:
-                    return weight, means, np.asarray(factor * norm)
+                lower = np.linalg.cholesky(C)
+                if np.diag(lower).min() > _DEPENDENT_IN_BLOCK:
+                    return weight, means, np.asarray(lower.T * norm)
         values, vectors = np.linalg.eigh(C)
         values[values < _ROUNDING] = 0.0  # columns that depend exactly on others do so in these rows, too
         top = slice(len(values) - most, None)
