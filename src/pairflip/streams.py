@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 from zipfile import BadZipFile
+from zlib import crc32
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from pairflip.blas import one_blas_thread
 from pairflip.block_rows import Reader, Rows, in_parts, joined
 from pairflip.blocks import Moments, begin
 from pairflip.jobs import local_threads
-from pairflip.journal_file import Folder, claim, clear_errors
+from pairflip.journal_file import Folder, JournalError, claim, clear_errors
 from pairflip.progress import progress_bar
 from pairflip.text import plural, quoted
 
@@ -74,8 +75,7 @@ def sum_blocks(
         row, began = 0, time.perf_counter()
         for parts in in_parts(_chain(kept, stream), start.step):
             size = sum(rows.size for rows in parts)
-            if row >= sums.done:
-                sums.add(parts, row, size)
+            sums.add(parts, row, size)
             row += size
             if bar is not None:
                 bar.say(f"{row:,} rows, {row / max(1e-9, time.perf_counter() - began):,.0f} a second")
@@ -132,7 +132,8 @@ class Accumulators:
         self._turns = [ThreadPoolExecutor(1) for _ in range(lanes)]
         self._running: deque[Future[None]] = deque()
         self._threads, self._missing, self._folder, self._parts = threads, missing, folder, 0
-        self.done = self._next = 0  # rows in the file of the journal, and rows given so far
+        self._done = self._next = 0  # rows in the file of the journal, and rows given so far
+        self._seen, self._saved_seen = [0, 0], [0, 0]  # checksums of the first column and of the target in these rows
         self._saved = time.monotonic()
         if folder is not None:
             self._resume(start, folder, about)
@@ -155,7 +156,7 @@ class Accumulators:
             return
         try:
             with np.load(folder / _SUMS, allow_pickle=False) as file:
-                rows, products, done = file["rows"], file["products"], int(file["done"])
+                rows, products, done, seen = file["rows"], file["products"], int(file["done"]), file["seen"].tolist()
                 missing = dict(zip(file["missing"].tolist(), file["lost"].tolist(), strict=True))
             if rows.shape != (len(self._sums), start.rows.size):
                 raise ValueError("shape")
@@ -163,18 +164,34 @@ class Accumulators:
             return  # a damaged file: everything is read again
         self._sums = [replace(start, rows=r, products=p, missing={}) for r, p in zip(rows, products, strict=True)]
         self._sums[0] = replace(self._sums[0], missing=missing)
-        self.done, self._parts = done, -(-done // start.step)
+        self._done, self._saved_seen, self._parts = done, seen, -(-done // start.step)
 
     def add(self, parts: Sequence[Rows], first_row: int, size: int) -> None:
-        """Sum so many rows as soon as a thread is free."""
+        """Sum so many rows as soon as a thread is free, unless the journal has them."""
+        self._next = first_row + size
+        if self._folder is not None:
+            for rows in parts:
+                for at, values in enumerate((rows.columns[0], rows.columns[-1])):
+                    self._seen[at] = crc32(np.asarray(values, dtype=np.float64).tobytes(), self._seen[at])
+        if first_row < self._done:
+            self._check_journal()
+            return
         while len(self._running) >= self._threads:
             self._running.popleft().result()
         check_missing(_all_missing(self._sums), self._missing)
         lane = self._parts % len(self._sums)
         self._running.append(self._turns[lane].submit(self._sums[lane].collect, parts, first_row))
-        self._parts, self._next = self._parts + 1, first_row + size
+        self._parts += 1
         if self._folder is not None and time.monotonic() - self._saved > _SAVED_SECONDS:
             self._save(self._folder)
+
+    def _check_journal(self, ended: bool = False) -> None:
+        """Refuse a journal whose rows are not those that were read again."""
+        if (self._next == self._done and self._seen != self._saved_seen) or (ended and self._next < self._done):
+            raise JournalError(
+                f"journal {str(self._folder)!r} holds sums of {self._done:,} other rows; expected the same table to "
+                "resume: name another folder, or remove this one."
+            )
 
     def _wait(self) -> None:
         while self._running:
@@ -191,6 +208,7 @@ class Accumulators:
                     np.savez(
                         file, rows=np.stack([each.rows for each in self._sums]),
                         products=np.stack([each.products for each in self._sums]), done=np.int64(self._next),
+                        seen=np.array(self._seen, dtype=np.int64),
                         missing=np.array(list(missing), dtype=str), lost=np.array(list(missing.values()), np.int64),
                     )  # fmt: skip
                 part.replace(folder / _SUMS)
@@ -202,7 +220,8 @@ class Accumulators:
         """The sum of all."""
         self._wait()
         check_missing(_all_missing(self._sums), self._missing)
-        if self._folder is not None and self._next > self.done:
+        self._check_journal(ended=True)
+        if self._folder is not None and self._next > self._done:
             self._save(self._folder)
         result = self._sums[0]
         for other in self._sums[1:]:

@@ -382,6 +382,15 @@ def test_a_killed_pass_resumes_with_the_same_bits(tmp_path):
     assert run_child(tmp_path / "cut", -1) == (0, whole)
     (tmp_path / "cut" / "moments.npz").write_bytes(b"damaged")
     assert run_child(tmp_path / "cut", -1) == (0, whole)
+    rng = np.random.default_rng(0)  # as in the child
+    X = rng.normal(size=(200_000, 20))
+    y = X[:, 0] + rng.normal(size=len(X))
+    assert SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut").hash == whole
+    changed = y.copy()
+    changed[150_000] += 1.0  # not among the first rows
+    for other in ((X, changed), (X[:120_000], y[:120_000])):
+        with pytest.raises(ValueError, match="holds sums of 200,000 other rows"):
+            SubsetProblem.from_blocks([other], in_memory=0, journal=tmp_path / "cut")
     X, y = table(n_columns=20)
     with pytest.raises(ValueError, match="was made with"):
         SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut")
