@@ -4,8 +4,8 @@
 of 1 in front, noise by the signal-to-noise ratio) and fits every method to each, its penalty or size chosen by ten
 folds. Relative test error is the mean squared error on new rows, computed from the coefficients, over that of the
 noise: 1 is perfect, 1 + SNR is the mean. PAIRFLIP_DRAWS (10) tables of each design, PAIRFLIP_JOBS (all cores)
-processes; stopped before its end, it keeps what is done, and `designs-table` shows it. Writes docs/results/designs.csv
-and docs/results/designs.svg.
+processes. What docs/results/designs.csv holds already is not run again, so that the same command goes on where it was
+stopped (remove the file to begin anew); `designs-table` shows what there is. Writes that file and its figure.
 """
 
 import csv
@@ -126,6 +126,13 @@ def mcp(X, y):
     return found.coef_, found.intercept_
 
 
+def forest(X, y):
+    """A random forest, whose predictions are judged on new rows of the same design: it has no coefficients."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(100, max_features=1 / 3, random_state=0).fit(X, y)
+
+
 METHODS = {
     "pairflip, subset": subset,
     "pairflip, average": average,
@@ -136,7 +143,9 @@ METHODS = {
     "ridge": _sklearn("RidgeCV", alphas=np.geomspace(1e-2, 1e5, 30)),
     "abess": abess,
     "MCP": mcp,
+    "random forest": forest,
 }
+NEW_ROWS = 2000
 
 
 def run(n, p, rho, snr, draw, names):
@@ -146,10 +155,16 @@ def run(n, p, rho, snr, draw, names):
     with threadpool_limits(1):
         for name in names:
             began = time.process_time()
-            coef, intercept = METHODS[name](X, y)
+            fitted = METHODS[name](X, y)
             seconds = time.process_time() - began
-            error = 1.0 + (covariance(coef - beta, rho) + float(intercept) ** 2) / noise**2
-            nonzero = int(np.count_nonzero(np.abs(coef) > 1e-12))
+            if name == "random forest":
+                fresh, _, _, _ = drawn(NEW_ROWS, p, rho, snr, [1 + draw, n, p])
+                error = 1.0 + float(np.mean((fitted.predict(fresh) - fresh @ beta) ** 2)) / noise**2
+                nonzero = int(np.count_nonzero(fitted.feature_importances_))
+            else:
+                coef, intercept = fitted
+                error = 1.0 + (covariance(coef - beta, rho) + float(intercept) ** 2) / noise**2
+                nonzero = int(np.count_nonzero(np.abs(coef) > 1e-12))
             lines.append((n, p, rho, snr, draw, name, f"{error:.5g}", nonzero, f"{seconds:.3g}"))
     return lines
 
@@ -170,14 +185,24 @@ def report():
     os.environ["PYTHONWARNINGS"] = "ignore"
     names = installed()
     run(100, 10, 0.0, 1.22, 0, names)  # compiles
+    path, done = DOCS / "results" / "designs.csv", set()
+    if path.is_file():
+        with path.open(encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                design = int(line["rows"]), int(line["columns"]), float(line["correlation"]), float(line["snr"])
+                done.add((*design, int(line["draw"]), line["method"]))
     designs = sorted(product(ROWS, COLUMNS, CORRELATIONS, SNRS), key=lambda each: -each[0] * each[1])
-    jobs = [(*design, draw) for draw in range(DRAWS) for design in designs]
+    jobs = [((*design, draw), name) for draw in range(DRAWS) for design in designs for name in names]
+    missing = {}
+    for job, name in jobs:
+        if (*job, name) not in done:
+            missing.setdefault(job, []).append(name)
     pool = Parallel(JOBS, batch_size=1, return_as="generator_unordered")
-    path = DOCS / "results" / "designs.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("a", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(HEADS)
-        for part in pool(delayed(run)(*job, names) for job in jobs):
+        if not done:
+            lines.writerow(HEADS)
+        for part in pool(delayed(run)(*job, left) for job, left in missing.items()):
             lines.writerows(part)
             file.flush()
     show()
