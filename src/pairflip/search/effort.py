@@ -47,6 +47,10 @@ class Effort:
     # starts there, all from its lowest minimum, and one descent from each random start, which takes far longer.
     path_first: int = 0
 
+    def n_chains(self, k: int, n: int) -> int:
+        """Chains of size k among n columns: none from a random start where its descent takes far longer than a kick."""
+        return 1 if self.path_first and (k > LARGE or n > _WIDE) else self.chains
+
     def costly_descent(self, k: int) -> Descent:
         """A descent with fewer kicks, for energies that are not quadratic, where each kick is slow."""
         return Descent(min(1 + self.kicks // _OF_KICKS, 2 * k) if self.kicks else 0)

@@ -145,7 +145,8 @@ def _decide(
     written = selection.to_dict()
     if schedule is None:
         del written["schedule"]
-        chains, final_chains = in_fold.chains, dict.fromkeys(sizes, FINAL_EFFORTS[effort].chains * final)
+        chains, on_all_rows = in_fold.chains, FINAL_EFFORTS[effort]
+        final_chains = {size: on_all_rows.n_chains(size, form.n_columns) * final for size in sizes}
         exact_allowed = selection.prove and problem.form.quadratic
     else:
         flips = int(schedule.flips(form.n_columns).sum())
