@@ -267,11 +267,15 @@ def _averages(form: Form) -> _Averages | None:
     blocks = column_blocks(n, n)
     if sum(np.count_nonzero(correlations(part)) for part in blocks) <= 1.1 * n:
         return None
-    alike = np.vstack([correlations(part) for part in blocks])
-    weights = alike * unit
-    norms = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, products, weights, optimize=True), 1e-300))
-    weights /= norms[:, None]
-    return _Averages(weights, weights @ products @ weights.T, np.ones(len(alike)))
+    weights = np.vstack([correlations(part) for part in blocks]) * unit
+    # Inner products of averages are those of two factors; of few rows, the averages themselves take far less time.
+    if form.n_rows < n:
+        left = right = weights @ form.columns_of(np.arange(n))
+    else:
+        left, right = weights @ products, weights
+    norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", left, right), 1e-300))
+    matrix = left @ right.T / norms / norms[:, None]
+    return _Averages(weights / norms[:, None], matrix, np.ones(n))
 
 
 def _path(form: Any, products: Floats, steps: int, yy: float) -> list[float]:
