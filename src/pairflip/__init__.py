@@ -7,7 +7,7 @@ first use.
 
 TYPE_CHECKING = False  # of typing, which takes longer to load than the rest: Ctrl-C is ours only from then on
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOME = {
     "SubsetRegressor": "estimators",

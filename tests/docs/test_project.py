@@ -91,6 +91,22 @@ def test_citation_names_this_version():
     assert re.findall(r"^version: (.+)$", read("CITATION.cff"), flags=re.MULTILINE) == [pairflip.__version__]
 
 
+def test_citation_has_the_date_of_the_changelog():
+    date = re.search(r"^## \[.+?\] - (\d{4}-\d\d-\d\d)$", read("CHANGELOG.md"), flags=re.MULTILINE)[1]
+    assert re.findall(r"^date-released: (.+)$", read("CITATION.cff"), flags=re.MULTILINE) == [date]
+
+
+def test_conda_recipe_asks_for_what_pyproject_asks_for():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    recipe, project = yaml.safe_load(read("conda/meta.yaml")), PYPROJECT["project"]
+    assert recipe["package"] == {"name": "pairflip", "version": pairflip.__version__}
+    assert recipe["build"]["noarch"] == "python"
+    assert recipe["build"]["entry_points"] == [f"pairflip = {project['scripts']['pairflip']}"]
+    wanted = {f"python {project['requires-python']}", *map(str, map(Requirement, project["dependencies"]))}
+    given = {line.replace("matplotlib-base", "matplotlib") for line in recipe["requirements"]["run"]}
+    assert {line.replace(" ", "") for line in given} == {line.replace(" ", "") for line in wanted}
+
+
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
 def test_constraints_pin_what_pyproject_asks_for(requirement):
     name = canonicalize_name(requirement.name)

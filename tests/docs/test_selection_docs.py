@@ -31,6 +31,7 @@ PAGES = [
     "several-targets.md",
     "signs.md",
     "stability.md",
+    "upgrading.md",
     "explanation/numerical-safety.md",
     "how-to/correlated-columns.md",
     "how-to/dynamics.md",
