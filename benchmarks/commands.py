@@ -62,7 +62,7 @@ def timed(folder, name, words):
 
 def report():
     """One line for each command."""
-    one_core = ("--jobs", "1")
+    target = ("--target", "y", "--jobs", "1")  # one core
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[name] = "1"
     with tempfile.TemporaryDirectory() as place:
@@ -70,8 +70,9 @@ def report():
         print(f"{'command':<42}{'seconds':>9}{'processor':>11}")
         cases = [("demo", ["demo"], None)]
         for make, small in ((spectra, (60, 40)), (genes, (40, 60)), (many_rows, (20_000, 10))):
-            warm = ["select", *make(folder / f"small-{make.__name__}", *small), "--target", "y", *one_core, "--sizes", "1-3"]
-            cases.append((make.__name__, ["select", *make(folder / make.__name__), "--target", "y", *one_core], warm))
+            name = make.__name__
+            warm = ["select", *make(folder / f"small-{name}", *small), *target, "--sizes", "1-3"]
+            cases.append((name, ["select", *make(folder / name), *target], warm))
         for name, words, warm in cases:
             timed(folder, f"first-{name}", warm or words)
             seconds, processor = timed(folder, name, words)
