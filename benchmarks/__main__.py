@@ -17,6 +17,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "classes-clusters": "classes.report_clusters",
     "classes-honesty": "classes.report_honesty",
     "clusters": "clusters",
+    "commands": "commands",
     "complete": "complete",
     "designs": "designs",
     "designs-table": "designs.show",

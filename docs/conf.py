@@ -89,7 +89,7 @@ html_theme_options = {
     "logo": {"text": "pairflip"},
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_nav_level": 1,
     "show_toc_level": 2,
     "navigation_with_keys": False,
