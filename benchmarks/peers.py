@@ -19,6 +19,9 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import ElasticNetCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import DOCS, real_table, save_figure
 from pairflip import SubsetProblem, compare, datasets
@@ -97,7 +100,8 @@ def run(table):
     load = os.getloadavg()[0]
     methods = [peer.name for peer in BUILT_IN if peer.name not in table.without]
     forest = RandomForestRegressor(200, max_features=1 / 3, random_state=0, n_jobs=1)
-    peers = {"random forest": forest}  # knows no lines: what is not linear in the columns
+    net = make_pipeline(StandardScaler(), ElasticNetCV(l1_ratio=0.5, cv=10))
+    peers = {"elastic net": net, "random forest": forest}  # the forest knows no lines: what is not linear in the columns
     found = compare(problem, table.sizes, FOLDS, methods=methods, peers=peers, progress=False)
     if found.interrupted:
         raise KeyboardInterrupt

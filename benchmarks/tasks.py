@@ -5,8 +5,8 @@ number or a class (docs/simulation/Python of its repository): five folds, sizes 
 1,000 or 10,000 independent columns, ten of them true, signal-to-noise ratio 10, with a ridge of 0.01 for columns of
 norm 1 (`fit_path` of its repository); OKRidge proves the same for a given size. Every fit has a process and one thread
 of its own, and so many seconds as PAIRFLIP_LIMIT (300) says, or twice that where it cannot be told. PAIRFLIP_DRAWS (5)
-draws, PAIRFLIP_JOBS (1) fits at a time. A method that is not installed is left out. Writes
-docs/results/tasks.csv, and prints means with standard errors.
+draws, PAIRFLIP_JOBS (1) fits at a time. A method that is not installed is left out; OKRidge, which needs NumPy 1, is run
+by the interpreter that PAIRFLIP_OKRIDGE names. Writes docs/results/tasks.csv, and prints means with standard errors.
 """
 
 import csv
@@ -26,6 +26,7 @@ LIMIT = float(os.environ.get("PAIRFLIP_LIMIT", 300))
 JOBS = int(os.environ.get("PAIRFLIP_JOBS", 1))
 HEADS = ("task", "method", "draw", "seconds", "true_found", "false_found", "error", "said")
 NEEDS = {"abess": "abess", "L0BnB": "l0bnb", "OKRidge": "okridge"}
+PYTHONS = {"OKRidge": os.environ["PAIRFLIP_OKRIDGE"]} if os.environ.get("PAIRFLIP_OKRIDGE") else {}
 
 
 def selection_task(family, correlation, seed, n_rows=500, n_columns=8000):
@@ -168,7 +169,7 @@ def alone(method, given, seed):
     code += f"print(json.dumps(measure({method!r}, {given!r}, {seed})))"
     try:
         ended = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
+            [PYTHONS.get(method, sys.executable), "-W", "ignore", "-c", code],
             capture_output=True, text=True, env=os.environ | threads, timeout=2 * LIMIT,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -180,7 +181,7 @@ def alone(method, given, seed):
 
 def report():
     """Run all tasks, and print a line for each method."""
-    wanted = [task for task in tasks() if find_spec(NEEDS.get(task[1], "numpy"))]
+    wanted = [task for task in tasks() if task[1] in PYTHONS or find_spec(NEEDS.get(task[1], "numpy"))]
     jobs = [(task, method, given, draw) for draw in draws(5) for task, method, given in wanted]
     lines = []
     path = DOCS / "results" / "tasks.csv"
