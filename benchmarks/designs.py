@@ -237,22 +237,23 @@ def show(path=DOCS / "results" / "designs.csv"):
 
 
 def draw(means, names, path):
-    """Relative test error against the signal-to-noise ratio, a panel for each shape, correlation 0.35."""
+    """Test error above the noise against the signal-to-noise ratio, a panel for each shape, correlation 0.35."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 5.4))
     axes = figure.subplots(len(ROWS), len(COLUMNS), squeeze=False)
     for (n, p), ax in zip(product(ROWS, COLUMNS), axes.ravel(), strict=True):
         for at, name in enumerate(names):
-            points = [(snr, means[n, p, 0.35, snr][name]) for snr in SNRS if name in means.get((n, p, 0.35, snr), {})]
+            here = {snr: means.get((n, p, 0.35, snr), {}) for snr in SNRS}
+            points = [(snr, errors[name] - 1) for snr, errors in here.items() if name in errors]
             if points:
                 x, y = zip(*points, strict=True)
                 look = {"lw": 2, "ls": "-"} if name.startswith("pairflip") else {"lw": 1, "ls": "--"}
                 ax.plot(x, y, marker="o", ms=3, color=f"C{at}", label=name, **look)
-        ax.set(xscale="log", title=f"{n} rows, {p:,} columns")
+        ax.set(xscale="log", yscale="log", title=f"{n} rows, {p:,} columns")
         ax.title.set_fontsize(9)
-    axes[0][0].set_ylabel("error / noise")
-    axes[-1][0].set_ylabel("error / noise")
+    for row in axes:
+        row[0].set_ylabel("error above the noise,\nin units of the noise")
     for ax in axes[-1]:
         ax.set_xlabel("signal-to-noise ratio")
     handles, labels = axes[0][0].get_legend_handles_labels()

@@ -101,7 +101,7 @@ def run(table):
     methods = [peer.name for peer in BUILT_IN if peer.name not in table.without]
     forest = RandomForestRegressor(200, max_features=1 / 3, random_state=0, n_jobs=1)
     net = make_pipeline(StandardScaler(), ElasticNetCV(l1_ratio=0.5, cv=10))
-    peers = {"elastic net": net, "random forest": forest}  # the forest knows no lines: what is not linear in the columns
+    peers = {"elastic net": net, "random forest": forest}  # the forest: what is not linear in the columns
     found = compare(problem, table.sizes, FOLDS, methods=methods, peers=peers, progress=False)
     if found.interrupted:
         raise KeyboardInterrupt

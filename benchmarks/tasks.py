@@ -5,8 +5,9 @@ number or a class (docs/simulation/Python of its repository): five folds, sizes 
 1,000 or 10,000 independent columns, ten of them true, signal-to-noise ratio 10, with a ridge of 0.01 for columns of
 norm 1 (`fit_path` of its repository); OKRidge proves the same for a given size. Every fit has a process and one thread
 of its own, and so many seconds as PAIRFLIP_LIMIT (300) says, or twice that where it cannot be told. PAIRFLIP_DRAWS (5)
-draws, PAIRFLIP_JOBS (1) fits at a time. A method that is not installed is left out; OKRidge, which needs NumPy 1, is run
-by the interpreter that PAIRFLIP_OKRIDGE names. Writes docs/results/tasks.csv, and prints means with standard errors.
+draws, PAIRFLIP_JOBS (1) fits at a time. A method that is not installed is left out; OKRidge, which needs NumPy 1, is
+run by the interpreter that PAIRFLIP_OKRIDGE names. Writes docs/results/tasks.csv, and prints means with standard
+errors.
 """
 
 import csv
