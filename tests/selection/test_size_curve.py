@@ -10,7 +10,10 @@ import pytest
 from _curves import LONG, ODD, assert_same_curve, make_curve
 from _errors import sentence_of
 from pairflip import Schedule, SizeCurve, SubsetProblem, select_size
+from pairflip.engines import WalkPlan
 from pairflip.report.answer import answer_of
+from pairflip.search.effort import kick_nanoseconds
+from pairflip.selection import run_shard, worker
 from pairflip.selection.verdict import held_out, sizes_by_repetition
 from pairflip.text import plural
 
@@ -262,3 +265,23 @@ def test_seed_draws_the_folds_and_sizes_by_repetition():
     said = f"{plural(low, 'column')} in all 3" if low == high else f"{low} to {plural(high, 'column')} in 3"
     assert f"lowest error at {said} repetitions of the folds" in answer_of(one).text
     assert sizes_by_repetition(select_size(problem, [1, 2], 5, effort="quick")) == []
+
+
+def test_where_a_random_start_takes_too_long_all_chains_start_from_the_path(monkeypatch, tmp_path):
+    """As on wide tables with many sizes: kicks are few, and the result does not depend on who does what."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 40))
+    problem = SubsetProblem(X, X[:, 3] - X[:, 20] + 0.3 * rng.normal(size=50))
+    run = {"sizes": [1, 2, 8], "cv": 5, "prove": False, "seed": 2}
+    long = select_size(problem, **run)
+    starts = []
+    monkeypatch.setattr(worker, "_KICKING_NS", 2 * kick_nanoseconds(problem.form, 8))
+    monkeypatch.setattr(worker, "WalkPlan", lambda *plan: starts.append((plan[0], plan[-2])) or WalkPlan(*plan))
+    short = select_size(problem, **run)
+    assert {k for k, start in starts if start is None} == {1, 2}
+    assert {k for k, start in starts if start is not None} == {1, 2, 8}
+    assert short.columns(2) == long.columns(2) == ["x3", "x20"]
+    assert np.all(short.energies >= long.energies * (1 - 1e-12))
+    for half in (1, 2):
+        run_shard(problem, **run, journal=tmp_path, shard=(half, 2))
+    assert_same_curve(select_size(problem, **run, journal=tmp_path, n_jobs=2), short)

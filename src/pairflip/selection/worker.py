@@ -26,7 +26,8 @@ FORMED = 500
 """Columns up to which a short search forms the matrix of its inner products."""
 NO_STEPS = np.empty((0, 2, 0))
 _FIRST_HALF = 1 << 30  # address of the first half-sample, beyond all folds
-_KICKING_NS = 5e8  # what kicks of one chain may take in a fold of a wide table
+_KICKING_NS = 5e8  # what kicks of one chain of one size may take in a fold of a wide table,
+_MANY_SIZES = 10  # and less where there are more sizes
 _SHOWN_CHAINS = 16  # of an annealed final fit whose course is kept, for the figures
 
 
@@ -97,7 +98,12 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
     exact = {task.size: best_support(form, task.size) for task in tasks if task.size in enumerable}
     path: list[NDArray[np.int64]] = []
     low = np.zeros(0)
-    if any(task.size not in exact and (task.first == 0 or task.size >= n) for task in tasks):
+    affordable = _KICKING_NS * min(1.0, _MANY_SIZES / len(grid.sizes))
+    # A random start takes k exchanges to descend from, a kick about three.
+    random_start = {task.size: task.size / 3 * kick_nanoseconds(form, task.size) <= affordable for task in tasks}
+    if any(
+        task.size not in exact and (not task.first or task.size >= n or not random_start[task.size]) for task in tasks
+    ):
         path, low = walker.path(form, max(grid.sizes), passes=effort.passes, tick=tick)
     outcomes, pairs, places = [], [], []
     for task, keys in zip(tasks, _keys(grid, tasks), strict=True):
@@ -110,19 +116,22 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
                 raise _too_large(grid, task, form.rank())
             supports[:], energies[:] = form.candidates[best[0]], best[1]
             continue
-        if (from_path or k >= n) and len(path) < k:
+        if (from_path or k >= n or not random_start[k]) and len(path) < k:
             raise _too_large(grid, task, len(path))
         if k == n:
             supports[:], energies[:] = form.candidates, low[k - 1]
             continue
-        starts: list[tuple[slice, Any]] = [(slice(from_path, chains), None)] if chains > from_path else []
+        others = None if random_start[k] else np.tile(path[k - 1], (chains - from_path, 1))
+        starts: list[tuple[slice, Any]] = [(slice(from_path, chains), others)] if chains > from_path else []
         if from_path:
             supports[0], energies[0] = form.candidates[path[k - 1]], low[k - 1]
             starts += [(slice(0, 1), path[k - 1][None])] if effort.kicks else []
         for part, start in starts:
             descent = effort.descent(k, from_path=start is not None)
             # Fewer kicks on tables so wide that each takes long, and where energies take long.
-            descent = replace(descent, kicks=min(descent.kicks, int(_KICKING_NS / kick_nanoseconds(form, k))))
+            descent = replace(descent, kicks=min(descent.kicks, int(affordable / kick_nanoseconds(form, k))))
+            if not random_start[k]:
+                descent = replace(descent, pool=1)
             if not form.quadratic or (form.grouped and not final):
                 descent = effort.costly_descent(k)
             pairs.append((form, WalkPlan(k, *NO_FLIPS, keys[part], start, descent)))

@@ -51,6 +51,7 @@ LOWER, ROUNDING = 1e-9, 1e-13
 HOPE = 0.5
 """The part of what a column's leaving costs that another has to bring back, by the table, to be fitted in its place."""
 _KNOWN = 4096  # descents that are remembered
+_SLOTS_NS = 2e9  # kicks as many as there are slots, above which no minimum is looked at slot by slot
 
 
 @entry
@@ -269,6 +270,8 @@ class ExactSearcher(Searcher):
         known = self._minima.get(begin.tobytes())
         if known is not None:
             return known
+        if begin.size * self.form.kick_nanoseconds(begin.size) > _SLOTS_NS:
+            return fit
         while np.isfinite(fit.energies[0]):
             support, level = fit.supports[0], fit.energies[0]
             k = support.size
