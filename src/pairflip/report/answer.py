@@ -378,7 +378,7 @@ def _chance(curve: SizeCurve, best: int) -> str:
     if not gain > 0:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:
-        return f"; but of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
+        return f"; of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
     if curve.corrected is not None and curve.corrected.ranked is not None:
         ranking = vocabulary(curve).ranking
         return f", and {ranking} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
