@@ -23,12 +23,12 @@ from pairflip.problem import SubsetProblem
 from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
 from pairflip.selection.clusters import Clusters, Family, disjoint_clusters
-from pairflip.selection.executors import search_grids
+from pairflip.selection.executors import Execution, search_grid
 from pairflip.selection.folds import Blocks, Folds, Rows, check_groups, parse_cv
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
 from pairflip.selection.stability import Stability
-from pairflip.selection.tasks import plan_halves
+from pairflip.selection.tasks import Results, plan_halves
 from pairflip.supports import ABSENT, filled_up
 from pairflip.text import plural
 
@@ -87,29 +87,22 @@ def rows_together(problem: SubsetProblem, groups: ArrayLike | None, cv: Any) -> 
 
 
 def search_halves(
-    problem: SubsetProblem,
-    size: int,
-    halves: Folds,
-    *,
-    seed: int,
-    engine: str | Engine,
-    effort: str,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-    final: bool = False,
-    first_folds: int = 2,
-) -> tuple[Ints, Ints]:
-    """Sorted columns (folds, chains, size) that all folds found, and the best (size,) of all rows if `final`."""
-    grid = plan_halves(problem, (size,), halves, seed=seed, engine=engine, effort=effort, final=final)
-    ((_, results),) = search_grids(
-        [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=first_folds
-    )
-    every = np.sort(results.of(size)[0], axis=2)
-    if not final:
-        return every, np.zeros(0, np.int64)
+    problem: SubsetProblem, sizes: Sequence[int], halves: Folds, run: Execution, *, first_folds: int = 2, **plan: Any
+) -> Results:
+    """What the chains of all halves find at some sizes; `plan` are the other arguments of `plan_halves`."""
+    grid = plan_halves(problem, tuple(sizes), halves, engine=run.engine, **plan)
+    return search_grid(grid, run, first_folds=first_folds)
+
+
+def found_in_halves(results: Results, size: int) -> Ints:
+    """Sorted columns (folds, chains, size) of all chains."""
+    return np.sort(results.of(size)[0], axis=2)
+
+
+def found_on_all_rows(results: Results, size: int) -> Ints:
+    """Sorted columns (size,) of the best chain on all rows."""
     (supports,), (energies,) = results.of(size, final=True)
-    return every, np.sort(supports[first_best(energies, problem.form.yy)])
+    return np.sort(supports[first_best(energies, results.grid.problem.form.yy)])
 
 
 def half_sample_stability(
@@ -151,12 +144,11 @@ def half_sample_stability(
     pairs = check_count("pairs", pairs, least=1)
     halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
     check_room(problem, wanted, halves)
-    chosen, supports = [], []
-    for k in wanted:
-        how: dict[str, Any] = {"seed": seed, "engine": engine, "effort": effort, "journal": journal}
-        every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
-        chosen.append(best)
-        supports.append(every)
+    run = Execution(engine, n_jobs, journal, progress)
+    plan: dict[str, Any] = {"seed": seed, "effort": effort, "final": True}
+    results = {k: search_halves(problem, (k,), halves, run, **plan) for k in wanted}
+    chosen = [found_on_all_rows(each, k) for k, each in results.items()]
+    supports = [found_in_halves(each, k) for k, each in results.items()]
     return with_clusters(problem, summarize(problem, halves, wanted, chosen, supports))
 
 
