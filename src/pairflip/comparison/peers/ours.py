@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairflip.comparison.registry import Peer
-from pairflip.comparison.training import Model, Training
+from pairflip.comparison.registry import Model, Peer, Training
 from pairflip.problem import SubsetProblem
 from pairflip.search.posterior import posterior
 from pairflip.selection import Selection, SizeCurve, run_shard, select_size
