@@ -156,14 +156,13 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
     fits, separated, loss = curve.fold_fits, {}, problem.loss
     assert fits is not None
     assert isinstance(loss, Likelihood)
-    training = np.tile(problem.sample_weight > 0, (len(folds), 1))
-    for left_out, rows in zip(folds.left_out, training, strict=True):
-        rows[left_out] = False
+    present = np.flatnonzero(problem.sample_weight > 0)
+    training = [np.setdiff1d(present, left_out) for left_out in folds.left_out]
     for t, size in enumerate(fits.sizes.tolist()):
         supports, count = curve.fold_supports[curve.at(size)], 0
         for f, rows in enumerate(training):
-            eta = problem.values(supports[f], np.flatnonzero(rows)) @ fits.coefs[t][f] + fits.intercepts[t, f]
-            eta = eta + problem.values(curve.always, np.flatnonzero(rows)) @ fits.always_coefs[t][f]
+            eta = problem.values(supports[f], rows) @ fits.coefs[t][f] + fits.intercepts[t, f]
+            eta = eta + problem.values(curve.always, rows) @ fits.always_coefs[t][f]
             count += loss.separates(problem.y[rows], eta.reshape(len(eta), -1))
         if count:
             separated[str(size)] = count

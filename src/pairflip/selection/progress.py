@@ -65,33 +65,38 @@ class SelectionProgress:
         self._began = self._shown = time.monotonic()
         self._first: tuple[float, int] | None = None  # when the first chains were done, and how many
         terminal = sys.stderr.isatty()
-        alone = current_process().name == "MainProcess" and current_thread() is main_thread()
-        self._kind = "bar" if terminal or show is True else "log" if show == "log" else "none"
-        if show is False:
-            self._kind = "none"
-        elif show == "late":  # where somebody sees it: not beside other workers
+        if show == "late":  # where somebody sees it: not beside other workers
+            alone = current_process().name == "MainProcess" and current_thread() is main_thread()
             self._kind = "late" if alone and (terminal or "ipykernel" in sys.modules) else "none"
+        elif show is True or (terminal and show is not False):
+            self._kind = "bar"
+        else:
+            self._kind = "log" if show == "log" else "none"
         self._bar: Any = None
         self._context: AbstractContextManager[Any] = nullcontext()
 
     def __enter__(self) -> SelectionProgress:
+        if self._kind == "bar" and self._total:
+            self._open_bar()
         if self._kind in ("bar", "log"):
-            if self._kind == "bar" and self._total:
-                self._open_bar()
             if self._resumed:
                 _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
-            following = _following.get()
-            # The cost model knows the compiled engine on CPUs.
-            device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
-            if self._tasks and not device and following is not None:
-                threads, chains = workers(self._n_jobs), Counter[int]()
-                for task in self._tasks:
-                    chains[task.size] += task.last - task.first
-                seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
-                text = expected_time(seconds + following, threads)
-                if text is not None and expected_time(seconds, threads) is not None:  # else it ends before it is read
-                    _say(text)
+            self._say_how_long()
         return self
+
+    def _say_how_long(self) -> None:
+        """Tell the expected time, unless the search ends before that is read; the cost model is that of CPUs."""
+        following = _following.get()
+        device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
+        if not self._tasks or device or following is None:
+            return
+        threads, chains = workers(self._n_jobs), Counter[int]()
+        for task in self._tasks:
+            chains[task.size] += task.last - task.first
+        seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
+        text = expected_time(seconds + following, threads)
+        if text is not None and expected_time(seconds, threads) is not None:
+            _say(text)
 
     def _open_bar(self) -> None:
         from rich.console import Console

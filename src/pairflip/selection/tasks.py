@@ -101,13 +101,12 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         check_learnable(problem, folds)
     fewest_rows = problem.rows_present - max(problem.count_rows(left_out) for left_out in folds.left_out)
     grid = _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
-    return grid if groups is None else replace(grid, row_groups=_numbered(np.asarray(groups).tolist()))
+    if groups is None:
+        return grid
+    from pandas import factorize
 
-
-def _numbered(labels: list[Any]) -> NDArray[np.int64]:
-    """Labels of rows as numbers from 0 on, in the order in which they come first."""
-    number: dict[str, int] = {}
-    return np.array([number.setdefault(str(label), len(number)) for label in labels], dtype=np.int64)
+    labels = np.array([str(label) for label in np.asarray(groups).tolist()], dtype=object)
+    return replace(grid, row_groups=factorize(labels)[0].astype(np.int64))
 
 
 def plan_halves(
