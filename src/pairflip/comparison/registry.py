@@ -24,6 +24,7 @@ from pairflip.problem import SubsetProblem
 from pairflip.projection import Projected, project
 from pairflip.selection.folds import Blocks, parse_cv
 from pairflip.sparse import dense
+from pairflip.supports import Ints
 
 if TYPE_CHECKING:
     from pairflip.selection import Selection, SizeCurve
@@ -36,7 +37,7 @@ class Model:
     """What a method predicts new rows with."""
 
     predict: Callable[[Floats], Floats]  # rows of the whole table (h, N) to predictions (h,)
-    columns: NDArray[np.int64] | None = None  # (c,), the columns it uses, where it does not use all of them
+    columns: Ints | None = None  # (c,), the columns it uses, where it does not use all of them
     detail: str = ""  # what it chose besides, in words, such as a number of components
 
 
@@ -45,7 +46,7 @@ class Training:
     """Rows to learn from."""
 
     problem: SubsetProblem  # the whole table; a method looks at `rows` of it only
-    rows: NDArray[np.int64]  # (m,), all of a weight above zero
+    rows: Ints  # (m,), all of a weight above zero
     seed: int = 0  # for methods that draw random numbers
     cv: Any = 10  # this and `groups`, as in `compare`: how rows belong together, for `splits`
     groups: NDArray[Any] | None = None
@@ -83,7 +84,7 @@ class Training:
         """Their weights (m,)."""
         return np.asarray(self.problem.sample_weight[self.rows])
 
-    def splits(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def splits(self) -> list[tuple[Ints, Ints]]:
         """(training, test) positions among these rows, for choices by an inner cross validation.
 
         Groups stay together, and so do neighbours where the outer folds are blocks.
@@ -125,7 +126,7 @@ class Training:
         return Model(predict, np.flatnonzero(coef))
 
 
-Supports = Mapping[int, NDArray[np.int64]]
+Supports = Mapping[int, Ints]
 Find = Callable[[Floats, Floats, Sequence[int]], Supports]
 Fit = Callable[[Training], Model]
 Search = Callable[["SubsetProblem", "Selection", "ArrayLike | None"], "tuple[SizeCurve, float]"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import pairflip
 import pairflip.comparison.peers  # registers the methods that come with the package
@@ -28,9 +28,9 @@ from pairflip.selection import Selection, SizeCurve
 from pairflip.selection.folds import Folds
 from pairflip.selection.tasks import plan_work
 from pairflip.sparse import dense, is_sparse
+from pairflip.supports import Ints
 from pairflip.text import numbered, one_line, shorten
 
-Support = NDArray[np.int64]
 _OURS = ("normal", "thorough", "quick")  # which of ours others are compared with: the first that has a result
 _ROUNDING = 1e-9  # of our error: smaller differences come from rounding
 
@@ -213,8 +213,8 @@ class CommonGround:
 class FoundSupports:
     """Supports of a method in columns of the table, by size."""
 
-    folds: dict[int, Support]  # (F, k), those of the folds
-    final: dict[int, Support]  # (k,), that of all rows
+    folds: dict[int, Ints]  # (F, k), those of the folds
+    final: dict[int, Ints]  # (k,), that of all rows
     lacking: dict[int, str]  # why a size has none
     seconds: dict[int, float]  # CPU seconds of each size (of all sizes, where they come from one path)
 
@@ -223,7 +223,7 @@ def find_supports(peer: Peer, ground: CommonGround) -> FoundSupports:
     """Supports of all sizes in every fold and on all rows; a size that a fold lacks is lacking as a whole."""
     assert peer.find is not None
     sizes = ground.sizes
-    per_fold: dict[int, list[Support]] = {size: [] for size in sizes}
+    per_fold: dict[int, list[Ints]] = {size: [] for size in sizes}
     lacking: dict[int, str] = {}
     seconds = dict.fromkeys(sizes, 0.0)
     for fold in range(len(ground.folds) + 1):

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pairflip
 from pairflip.blas import one_blas_thread
@@ -31,10 +30,9 @@ from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
-from pairflip.supports import ABSENT, distinct_supports, filled_up, unchanged_in
+from pairflip.supports import ABSENT, Ints, distinct_supports, filled_up, unchanged_in
 from pairflip.text import label_text
 
-Supports = NDArray[np.int64]
 _STAND_INS = 20
 _FOLDS_TRIED = 20  # different supports of the folds that are tried on all rows, the most frequent first
 _FOLDS_TRIED_ANNEALED = 5_000
@@ -154,9 +152,9 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
 
 
 class _HeldOut(NamedTuple):
-    """Supports, held-out residuals and training energies of all folds at one size."""
+    """Ints, held-out residuals and training energies of all folds at one size."""
 
-    supports: Supports  # (F, k)
+    supports: Ints  # (F, k)
     residuals: Floats  # (P,)
     chain_residuals: Floats  # (chains, P)
     energies: Floats  # (F,) of the training rows
@@ -164,7 +162,7 @@ class _HeldOut(NamedTuple):
 
 
 def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
-    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
+    """Ints of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
     grid = results.grid
     every, _ = results.of(size)
     by_chain, energies = errors.judged(every)  # the energies found are those of the Gram matrix
@@ -197,7 +195,7 @@ def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
     return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
 
 
-def _best_of_folds(results: Results, size: int) -> Supports:
+def _best_of_folds(results: Results, size: int) -> Ints:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     problem, form = results.grid.problem, results.grid.problem.form
     different, _, _, times = distinct_supports(results.of(size)[0].reshape(-1, size))
@@ -251,7 +249,7 @@ def _anneal_curves(results: Results) -> AnnealCurves:
     return AnnealCurves(betas=betas, energy=course[0], acceptance=course[1])
 
 
-def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
+def _stand_ins(problem: SubsetProblem, columns: Ints) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
     form = problem.form.working
     norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
 from pairflip.least_squares import Floats
@@ -36,9 +35,8 @@ from pairflip.selection.subsampling import (
 from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import Candidates, Ranking, corrected_error
 from pairflip.selection.worker import TooFewColumns
-from pairflip.supports import filled_up
+from pairflip.supports import Ints, filled_up
 
-Ints = NDArray[np.int64]
 _PAIRS = 50  # of half-samples that are averaged at most ...
 _FEW_PAIRS = 12  # ... and where a path takes long, because energies are not quadratic or groups are chosen as a whole
 

@@ -20,27 +20,11 @@ from pairflip.losses import SEVERAL, loss_named
 from pairflip.preparation import Preparation
 from pairflip.search.datatree import as_tree
 from pairflip.search.prove import Proof
-from pairflip.selection.clusters import Clusters
-from pairflip.selection.curve import (
-    AnnealCurves,
-    Average,
-    ChosenError,
-    ClassErrors,
-    FoldFits,
-    Inclusion,
-    NullCheck,
-    OuterError,
-    RidgeSurface,
-    SizeCurve,
-    StandardErrors,
-    StandIns,
-    SurvivalErrors,
-    TargetErrors,
-    TrainingRange,
-)
+from pairflip.selection import curve as records
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.settings import RULES
-from pairflip.selection.stability import Stability
-from pairflip.supports import ABSENT
+from pairflip.selection.stability import Clusters, Stability
+from pairflip.supports import ABSENT, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,19 +52,25 @@ _SHAPES: dict[type, dict[str, str]] = {
         "S|": "training_ranges proved",
         "?": "groups",
     },
-    StandIns: {"U": "columns", "U T": "others correlation"},
-    AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
-    FoldFits: {"T": "sizes", "T|F ? q": "coefs", "T|F A q": "always_coefs", "T F q": "intercepts"},
-    TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
-    StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
-    ClassErrors: {"c": "shares", "S": "misclassified auc"},
-    SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
-    NullCheck: {"n": "r2 set_frequency overlap highest"},
+    records.StandIns: {"U": "columns", "U T": "others correlation"},
+    records.AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
+    records.FoldFits: {"T": "sizes", "T|F ? q": "coefs", "T|F A q": "always_coefs", "T F q": "intercepts"},
+    records.TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
+    records.StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
+    records.ClassErrors: {"c": "shares", "S": "misclassified auc"},
+    records.SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
+    records.NullCheck: {"n": "r2 set_frequency overlap highest"},
     Proof: {"k": "support", "n k": "supports", "n": "energies", "L": "within counts"},
-    OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
-    RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
-    TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
-    Average: {
+    records.OuterError: {
+        "G": "sizes",
+        "G|?": "supports",
+        "O": "rows fold",
+        "O q": "predictions",
+        "q": "target_rmse target_r2",
+    },
+    records.RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
+    records.TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
+    records.Average: {
         "Z": "sizes",
         "R": "ridges",
         "R Z": "errors",
@@ -91,8 +81,8 @@ _SHAPES: dict[type, dict[str, str]] = {
         "n": "rows weights",
         "n q": "observed predictions",
     },
-    ChosenError: {},
-    Inclusion: {"n": "columns probability error coef_mean coef_sd"},
+    records.ChosenError: {},
+    records.Inclusion: {"n": "columns probability error coef_mean coef_sd"},
     Clusters: {"|?": "members", "w": "widths numbers"},
     Stability: {
         "Z": "sizes",
@@ -370,7 +360,7 @@ def _check_other_parts(curve: SizeCurve) -> None:
             _check_range(clusters.widths, 1, n, "stability clusters")
 
 
-def _check_columns(parts: Iterable[NDArray[np.int64]], n: int, name: str) -> None:
+def _check_columns(parts: Iterable[Ints], n: int, name: str) -> None:
     """Refuse columns that do not exist, and two of one kind."""
     for columns in parts:
         _check_range(columns, 0, n - 1, name)

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
 from pairflip.least_squares import SINGULAR, Floats
@@ -21,6 +20,7 @@ from pairflip.projection import column_blocks
 from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
 from pairflip.sparse import dense, is_sparse
+from pairflip.supports import Ints
 from pairflip.text import number, plural, quoted
 
 if TYPE_CHECKING:
@@ -136,13 +136,13 @@ def imputed_words(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats | None:
+def told_by_the_mean(problem: SubsetProblem, row: Ints) -> Floats | None:
     """What the mean of some rows (with an offset, their mean rate) predicts for each of them; (P, q) of q targets."""
     offset = None if problem.offset is None else problem.offset[row]
     return problem.loss.told_by_the_mean(problem.y[row], problem.sample_weight[row], offset)
 
 
-def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64], without_columns: float) -> float:
+def error_of_the_mean(problem: SubsetProblem, row: Ints, without_columns: float) -> float:
     """Mean error (twice cv_error) of rows that are predicted so; where there is no mean, that of no columns."""
     mean = told_by_the_mean(problem, row)
     if mean is None:

@@ -30,7 +30,7 @@ from pairflip.losses.influence import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
 from pairflip.selection.curve import Average, FoldFits, SizeCurve, TrainingRange
 from pairflip.selection.verdict import paired_difference, recommended_size
-from pairflip.supports import ABSENT
+from pairflip.supports import ABSENT, Ints
 from pairflip.text import listed
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _points(curve: SizeCurve, X: Floats, size: int | None) -> Floats:
     return np.asarray(curve.loss.mean(X @ coef + curve.intercepts[curve.at(size)]))
 
 
-def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> NDArray[np.int64]:
+def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> Ints:
     """Columns that a prediction needs, sorted: of the final fit and, for intervals, the folds; of all halves."""
     chosen = [curve.always]
     if size is AVERAGE:
@@ -213,9 +213,7 @@ def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
     return [size for size in curve.sizes.tolist() if size in named]
 
 
-def training_range(
-    problem: SubsetProblem, columns: NDArray[np.int64], with_leverages: bool = False
-) -> TrainingRange | None:
+def training_range(problem: SubsetProblem, columns: Ints, with_leverages: bool = False) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
         return None
@@ -381,9 +379,7 @@ def _average_of(curve: SizeCurve) -> Average:
     return curve.average
 
 
-def _dense(
-    curve: SizeCurve, used: NDArray[np.int64], fits: FoldCoefficients | Average, supports: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _dense(curve: SizeCurve, used: Ints, fits: FoldCoefficients | Average, supports: Ints) -> tuple[Floats, Floats]:
     """Coefficients (F, U, q) of the `used` columns, zero where a fold (F, k) did not choose them; intercepts (F, q)."""
     q, fold = curve.n_outputs, np.arange(len(supports))[:, None]
     coefs = np.zeros((len(supports), used.size, q))

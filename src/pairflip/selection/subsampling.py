@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine
@@ -22,17 +22,14 @@ from pairflip.philox import address_keys, check_seed, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
-from pairflip.selection.clusters import Clusters, Family, disjoint_clusters
 from pairflip.selection.executors import Execution, search_grid
 from pairflip.selection.folds import Blocks, Folds, Rows, check_groups, parse_cv
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
-from pairflip.selection.stability import Stability
+from pairflip.selection.stability import Clusters, Family, Stability, disjoint_clusters
 from pairflip.selection.tasks import Results, plan_halves
-from pairflip.supports import ABSENT, filled_up
+from pairflip.supports import ABSENT, Ints, filled_up
 from pairflip.text import plural
-
-Ints = NDArray[np.int64]
 
 _FEWEST_UNITS = 4
 _NO_SIZE = 0  # nothing is searched at size 0, so its addresses are free: those of the halves

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine, get_engine
@@ -32,6 +32,7 @@ from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
 from pairflip.selection.settings import Selection, check_sizes, model_settings
 from pairflip.sparse import table_bytes
+from pairflip.supports import Ints
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -51,7 +52,7 @@ class Outcome(NamedTuple):
     """What a task found: supports (chains, k) as column indices of X, and their energies."""
 
     task: Task
-    supports: NDArray[np.int64]
+    supports: Ints
     energies: Floats
     steps: Floats  # (chains, 2, steps): energies and acceptances of the first chains annealed on all rows, else empty
 
@@ -75,7 +76,7 @@ class Grid:
     half_samples: bool  # in place of folds
     settings: dict[str, Any]  # all that determines the result apart from the data, for files and readers
     notes: tuple[str, ...]
-    row_groups: NDArray[np.int64] | None = None  # (M,), where rows belong together
+    row_groups: Ints | None = None  # (M,), where rows belong together
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
@@ -196,7 +197,7 @@ class Results:
     """What the chains of a grid found so far, and how some final fits were annealed."""
 
     grid: Grid
-    cells: dict[tuple[int, bool], tuple[NDArray[np.int64], Floats]] = field(default_factory=dict)
+    cells: dict[tuple[int, bool], tuple[Ints, Floats]] = field(default_factory=dict)
     steps: dict[tuple[int, int], list[list[float]]] = field(default_factory=dict)  # of (size, chain) on all rows
 
     def add(self, outcome: Outcome) -> None:
@@ -208,7 +209,7 @@ class Results:
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, chain] = course.tolist()
 
-    def of(self, size: int, final: bool = False) -> tuple[NDArray[np.int64], Floats]:
+    def of(self, size: int, final: bool = False) -> tuple[Ints, Floats]:
         """Supports (F, chains, k) and energies (F, chains) of one size; all rows are one fold; not-a-number: open."""
         if (size, final) not in self.cells:
             shape = (1, self.grid.final_chains[size]) if final else (len(self.grid.folds), self.grid.chains)

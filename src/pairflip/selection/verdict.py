@@ -16,6 +16,7 @@ from scipy.special import expit, logit, ndtri
 from pairflip.least_squares import Floats
 from pairflip.selection.criteria import auc, concordance
 from pairflip.selection.curve import ChosenError, SizeCurve
+from pairflip.supports import Ints
 
 UNCERTAIN = 0.3
 """Where a smaller fraction of many chains reached the best set of their fold, the search is uncertain at that size."""
@@ -61,7 +62,7 @@ def variance_of_target(curve: SizeCurve) -> float:
     return float(np.average(curve.row_errors(mean), weights=curve.weights))
 
 
-def by_unit(values: Floats, unit: NDArray[np.int64], weights: Floats) -> tuple[Floats, Floats]:
+def by_unit(values: Floats, unit: Ints, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted sums (..., U) of what held-out rows have (..., P), and weights (U,), over independent units (P,)."""
     n = int(unit.max()) + 1
     total, rows = np.bincount(unit, weights, n), (weights * values).reshape(-1, unit.size)
@@ -128,7 +129,7 @@ def _applied(curve: SizeCurve, rule: str | None) -> str | int:
     return ("one_se" if single_rows(curve) else "best") if rule == "auto" else rule
 
 
-def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], rule: str | int) -> Any:
+def choose(mean: Floats, error: Floats, sizes: Ints, rule: str | int) -> Any:
     """Indices (...) of the sizes that a rule takes by errors (..., S), where columns predict at all."""
     if isinstance(rule, int):
         return np.full(mean.shape[:-1], rule)
@@ -207,8 +208,8 @@ class Candidates(NamedTuple):
 
     errors: Floats  # (R, S, P): what each row adds to twice the error
     weights: Floats  # (P,)
-    unit: NDArray[np.int64]  # (P,): the independent unit of each row, from 0 on
-    sizes: NDArray[np.int64]  # (S,)
+    unit: Ints  # (P,): the independent unit of each row, from 0 on
+    sizes: Ints  # (S,)
     rule: str | int = "best"  # "one_se", or the index of the size that is taken whatever the errors are
 
 
@@ -283,7 +284,7 @@ def corrected_error(
 
 
 def _outside_rank(
-    candidates: Candidates, ranking: Ranking, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
+    candidates: Candidates, ranking: Ranking, choices: Ints, outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
     """Mean AUC or concordance of `choices` (draws, 2) on units not drawn (draws, U), and an interval by logits."""
     some = candidates.weights > 0
@@ -304,8 +305,8 @@ def _outside_rank(
 
 
 def _outside_scores(
-    sums: Floats, total: Floats, sizes: NDArray[np.int64], rule: str | int
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
+    sums: Floats, total: Floats, sizes: Ints, rule: str | int
+) -> tuple[Floats, Ints, NDArray[np.bool_]]:
     """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
 
     Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was. Also the
