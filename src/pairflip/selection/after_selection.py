@@ -30,7 +30,7 @@ from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability
 from pairflip.selection.subsampling import (
     TooFewRows,
-    check_room,
+    check_enough_rows,
     found_in_halves,
     found_on_all_rows,
     half_samples,
@@ -60,9 +60,8 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
         seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
     halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
     if halves:
-        how: dict[str, Any] = {"seed": 0, "engine": grid.engine, "effort": selection.effort, "final": False}
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
-            half = plan_halves(problem, (k,), grid.folds, **how)
+            half = plan_halves(problem, (k,), grid.folds, seed=0, engine=grid.engine, effort=selection.effort)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
     return seconds
 
@@ -79,13 +78,12 @@ def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Executi
     try:
         halves = half_samples(grid.problem, pairs, selection.seed, run.groups, selection.cv)
         if selection.stability:
-            sizes = (size,) if selection.stability_at == "chosen" else grid.sizes
-            stability = _stability(curve, grid.problem, halves, sizes, selection, run.below("half-samples"))
+            stability = _stability(curve, grid, halves, selection, run.below("half-samples"))
             different = len({left_out.tobytes() for left_out in halves.left_out})
             if 2 * different < len(halves):
                 notes.append(f"of so few groups or blocks only {different} different halves were made")
         if selection.null:
-            check_room(grid.problem, (size,), halves)
+            check_enough_rows(grid.problem, (size,), halves)
             null = _permutation_check(grid, size, halves, selection, run)
     except (TooFewRows, TooFewColumns) as error:
         notes.append(f"stability is not known: {str(error).rstrip('.')}")
@@ -93,18 +91,13 @@ def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Executi
     return replace(curve, stability=stability, null=null, notes=tuple(notes), seconds=seconds)
 
 
-def _stability(
-    curve: SizeCurve,
-    problem: SubsetProblem,
-    halves: Folds,
-    sizes: tuple[int, ...],
-    selection: Selection,
-    run: Execution,
-) -> Stability:
+def _stability(curve: SizeCurve, grid: Grid, halves: Folds, selection: Selection, run: Execution) -> Stability:
     """What half-samples select at the sizes that half of the rows allow."""
-    possible = possible_sizes(problem, sizes, halves)
-    plan: dict[str, Any] = {"seed": selection.seed, "effort": selection.effort}
-    supports = [found_in_halves(search_halves(problem, (k,), halves, run, **plan), k) for k in possible]
+    problem, sizes = grid.problem, grid.sizes if selection.stability_at == "all" else (size_to_show(curve),)
+    possible, supports = possible_sizes(problem, sizes, halves), []
+    for k in possible:
+        results = search_halves(problem, (k,), halves, run, seed=selection.seed, effort=selection.effort)
+        supports.append(found_in_halves(results, k))
     final = [curve.supports[curve.at(k)] for k in possible]
     if problem.units is not None:
         final = [problem.units.units_of(columns) for columns in final]
@@ -116,7 +109,7 @@ def _permutation_check(grid: Grid, size: int, halves: Folds, selection: Selectio
     folds, n_folds = grid.folds, len(grid.folds)
     both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
     plan: dict[str, Any] = {"seed": selection.seed, "effort": selection.effort, "final": True}
-    rows = []
+    checks = []
     for number in range(selection.null):
         problem = shuffled(grid.problem, selection.seed, number)
         below = run.below("shuffled", f"{number:04d}")
@@ -130,8 +123,8 @@ def _permutation_check(grid: Grid, size: int, halves: Folds, selection: Selectio
         # In units of the training rows, as the errors are, where there are such units.
         r2 = explained_fraction(errors.observed, residuals, weights)
         halved = summarize(problem, halves, (size,), [best], [every[n_folds:]])
-        rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
-    return NullCheck(size, len(halves) // 2, *np.array(rows).T)
+        checks.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
+    return NullCheck(size, len(halves) // 2, *np.array(checks).T)
 
 
 def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
@@ -165,7 +158,7 @@ def outer_error(
     """The error of rows that had no part in choosing anything: a second cross validation around the first."""
     folds, loss = outer_folds(problem, selection, run.groups), problem.loss
     inner = replace(selection, outer=0, stability=0, null=0, predict_with="subset")
-    told, by_the_mean, sizes, supports, scales = [], [], [], [], []
+    predicted, by_the_mean, sizes, supports, scales = [], [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         others = np.setdiff1d(np.arange(problem.n_rows), left_out)
         groups = None if run.groups is None else np.asarray(run.groups)[others]
@@ -178,15 +171,15 @@ def outer_error(
         sizes.append(recommended_size(curve))
         supports.append(curve.supports[curve.at(sizes[-1])])
         if loss.squared:
-            told.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
+            predicted.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
         else:  # with offsets, or the hazard of the other rows
             known = loss.observed(problem.y[rows])
             judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))
-            told.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
+            predicted.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
             by_the_mean.append(known - judge.without_columns().reshape(known.shape))
-        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), told[-1].shape))
+        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), predicted[-1].shape))
 
-    row, predictions, scale = folds.row, np.concatenate(told), np.concatenate(scales)
+    row, predictions, scale = folds.row, np.concatenate(predicted), np.concatenate(scales)
     mean = told_by_the_mean(problem, row)
     mean = np.concatenate(by_the_mean) if mean is None else mean
     observed, weights = loss.observed(problem.y[row]), problem.sample_weight[row]

@@ -89,7 +89,7 @@ class Journal(SealedLines):
                 supports = np.array([record["support"]], dtype=np.int64)
                 by_fold[fold].append(Outcome(task, supports, np.array([record["energy"]]), steps))
         for fold, outcomes in by_fold.items():
-            right = _believed(training_form(grid, fold), outcomes)
+            right = _verified(training_form(grid, fold), outcomes)
             self.dropped += len(outcomes) - len(right)
             for outcome in right:
                 results.add(outcome)
@@ -113,7 +113,7 @@ class Journal(SealedLines):
 
 
 @one_blas_thread()
-def _believed(form: Form, outcomes: list[Outcome]) -> list[Outcome]:
+def _verified(form: Form, outcomes: list[Outcome]) -> list[Outcome]:
     """The chains of one fold whose energy is that of their support there, by QR; each support is judged once."""
     known: dict[bytes, float] = {}
     right = []

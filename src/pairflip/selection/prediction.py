@@ -118,18 +118,17 @@ def predict(
     if bounds is None or interval is None:
         return points
     targets = None if curve.targets is None else list(curve.targets.names)
-    told = curve.average.size if size is AVERAGE and curve.average is not None else size
-    return Prediction(points, *bounds, told or 0, float(interval), targets, far)
+    n_columns = _average_of(curve).size if size is AVERAGE else size
+    return Prediction(points, *bounds, n_columns, float(interval), targets, far)
 
 
 def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None) -> int | None:
     """The size whose final fit predicts, or `AVERAGE`: as asked for, else as the selection says; a size is a subset."""
-    way = predict_with
-    if way is None:
-        way = "subset" if size is not None else curve.settings.get("predict_with", "subset")
-    if way not in ("subset", "average"):
-        raise ValueError(f"predict_with is {way!r}; expected 'subset' or 'average'.")
-    if way == "subset":
+    if predict_with is None:
+        predict_with = "subset" if size is not None else curve.settings.get("predict_with", "subset")
+    if predict_with not in ("subset", "average"):
+        raise ValueError(f"predict_with is {predict_with!r}; expected 'subset' or 'average'.")
+    if predict_with == "subset":
         return recommended_size(curve) if size is None else size
     if size is not None:
         raise ValueError(

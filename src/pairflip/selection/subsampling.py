@@ -140,16 +140,17 @@ def half_sample_stability(
     wanted = tuple(sorted({int(k) for k in ([sizes] if isinstance(sizes, (int, np.integer)) else sizes)}))
     pairs = check_count("pairs", pairs, least=1)
     halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
-    check_room(problem, wanted, halves)
+    check_enough_rows(problem, wanted, halves)
     run = Execution(engine, n_jobs, journal, progress)
-    plan: dict[str, Any] = {"seed": seed, "effort": effort, "final": True}
-    results = {k: search_halves(problem, (k,), halves, run, **plan) for k in wanted}
-    chosen = [found_on_all_rows(each, k) for k, each in results.items()]
-    supports = [found_in_halves(each, k) for k, each in results.items()]
+    chosen, supports = [], []
+    for k in wanted:
+        results = search_halves(problem, (k,), halves, run, seed=seed, effort=effort, final=True)
+        chosen.append(found_on_all_rows(results, k))
+        supports.append(found_in_halves(results, k))
     return with_clusters(problem, summarize(problem, halves, wanted, chosen, supports))
 
 
-def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
+def check_enough_rows(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
     rows = min(problem.rows_present - problem.count_rows(left) for left in halves.left_out)
     most = max(rows - problem.forced.shape[1] - 1, 0)
@@ -171,7 +172,7 @@ def possible_sizes(problem: SubsetProblem, sizes: Iterable[int], halves: Folds) 
     possible: list[int] = []
     for k in sorted(sizes):
         try:
-            check_room(problem, (k,), halves)
+            check_enough_rows(problem, (k,), halves)
         except TooFewRows:
             if not possible:
                 raise

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from pairflip.least_squares import Floats
+from pairflip.losses.held_out import mean_and_error
 from pairflip.selection.criteria import auc, concordance
 from pairflip.selection.curve import ChosenError, SizeCurve
 from pairflip.supports import Ints
@@ -78,10 +79,8 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, float]:
     """How much lower the error of the second of two predictions (2, P) of held-out rows is, row by row, and its SE."""
     errors = curve.row_errors(predictions)
-    sums, total = by_unit(0.5 * (errors[0] - errors[1]), curve.held_out_unit, curve.weights)
-    means, weight = sums / total, total / total.sum()
-    mean = float(weight @ means)
-    return mean, float(np.sqrt(weight @ (means - mean) ** 2 / max(1, means.size - 1)))
+    mean, error = mean_and_error((errors[0] - errors[1])[None], curve.weights, curve.held_out_unit)
+    return float(mean[0]), float(error[0])
 
 
 def predicts(curve: SizeCurve) -> bool:
@@ -254,18 +253,17 @@ def corrected_error(
     sums, total = by_unit(candidates.errors, candidates.unit, candidates.weights)
     if total.size < FEWEST:
         return None
-    errors, weights = sums[chosen], total
-    group = np.arange(total.size)
+    row_means, group = sums[chosen] / total, np.arange(total.size)
+    told = 0.5 * float(sums[chosen].sum() / total.sum())
     if total.size > MOST_UNITS:  # rows in no order, put together, vary as much
         group = np.random.default_rng([0, total.size]).permutation(total.size) % MOST_UNITS
-        order, starts = np.argsort(group, kind="stable"), np.searchsorted(np.sort(group), np.arange(MOST_UNITS))
-        sums, total = np.add.reduceat(sums[..., order], starts, axis=-1), np.add.reduceat(total[order], starts)
+        sums, total = by_unit(sums / total, group, total)
     scores, choices, outside = _outside_scores(sums, total, candidates.sizes, candidates.rule)
     error = float(scores.mean())
     quantile, spread = float(ndtri(0.5 + LEVEL / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-    off = errors / weights - np.mean(errors / weights)
+    off = row_means - np.mean(row_means)
     scale = float(np.sqrt(np.mean(off**2)))
     skewness = max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
     return ChosenError(
@@ -273,7 +271,7 @@ def corrected_error(
         error=error,
         low=error * float(np.exp(-spread)),
         high=error * float(np.exp((1.0 + UPWARD * skewness / np.sqrt(off.size)) * spread)),
-        told=0.5 * float(errors.sum() / weights.sum()),
+        told=told,
         variance=variance,
         level=LEVEL,
         squares=squares,
@@ -287,15 +285,10 @@ def _outside_rank(
     candidates: Candidates, ranking: Ranking, choices: Ints, outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
     """Mean AUC or concordance of `choices` (draws, 2) on units not drawn (draws, U), and an interval by logits."""
-    some = candidates.weights > 0
-    unit = np.unique(candidates.unit[some], return_inverse=True)[1]
-    observed, weights = ranking.observed[some], candidates.weights[some]
-    areas = np.array(
-        [
-            ranking.measure(observed[rows], ranking.scores[ridge, size][some][rows], weights[rows])
-            for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
-        ]
-    )
+    unit = np.unique(candidates.unit, return_inverse=True)[1]
+    observed, scores, weights = ranking.observed, ranking.scores, candidates.weights
+    draws = zip(choices[: len(outside)], outside[:, unit], strict=True)
+    areas = np.array([ranking.measure(observed[r], scores[at, k][r], weights[r]) for (at, k), r in draws])
     areas = areas[np.isfinite(areas)]
     if areas.size < len(outside) // 2:  # hardly any draw leaves rows of both classes
         return None
