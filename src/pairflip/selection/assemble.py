@@ -28,6 +28,7 @@ from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffle
 from pairflip.selection.folds import Folds
 from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
+from pairflip.selection.stability import correlations
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
 from pairflip.supports import ABSENT, Ints, distinct_supports, filled_up, unchanged_in
@@ -252,19 +253,17 @@ def _anneal_curves(results: Results) -> AnnealCurves:
 def _stand_ins(problem: SubsetProblem, columns: Ints) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
     form = problem.form.working
-    norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(_STAND_INS, form.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
         # Not from a matrix that may or may not have been formed: it rounds differently.
-        shared = form.products(form.columns_of(at[None]))[0]
-        shared = shared / (norms * norms[at])
-        size = np.abs(shared)
-        size[at] = -1.0
+        r = correlations(form, at[None])[0]
+        strength = np.abs(r)
+        strength[at] = -1.0
         if problem.units is not None:  # columns of the same group are there with it
-            size[problem.units.first[problem.candidates] == problem.units.first[columns[u]]] = -1.0
-        top = np.argsort(-size, kind="stable")[:count]
-        others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
-        others[u, size[top] < 0] = -1
+            strength[problem.units.first[problem.candidates] == problem.units.first[columns[u]]] = -1.0
+        top = np.argsort(-strength, kind="stable")[:count]
+        others[u], correlation[u] = problem.candidates[top], np.clip(r[top], -1.0, 1.0)
+        others[u, strength[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)

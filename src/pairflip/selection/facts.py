@@ -26,9 +26,9 @@ from pairflip.text import number, plural, quoted
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
-_CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
-_STRONG = 0.3
-_COPY = 0.9999
+_CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
+_STRONG = 0.3  # ... and above this
+_COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
 _NAMED = 3  # copies of the target that a sentence names
 _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
 _BLOCK = 2**18  # numbers of the table that are looked at together
@@ -189,11 +189,11 @@ def identical_rows(X: Any, y: Floats) -> int:
 
 
 SHUFFLES, FEWEST_SHUFFLES = 199, 59
-_SHUFFLED = 20_000_000  # numbers, in all shuffles together
+_SHUFFLED = 20_000_000  # numbers in all shuffled targets together: of many rows there are fewer shuffles
 _BATCH_BYTES = 32 * 2**20  # of targets, or of their products with the columns, that are in memory together
-_MOST_STEPS = 6
+_MOST_STEPS = 6  # of forward selection
 _ALIKE = 0.5  # correlation above which columns are averaged
-_AVERAGED_STEPS = 3
+_AVERAGED_STEPS = 3  # of forward selection among averages
 _MOST_AVERAGED = 5000  # columns: averages have a matrix of inner products of their own
 _BUDGET = 4e9  # multiplications
 

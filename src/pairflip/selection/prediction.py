@@ -46,9 +46,10 @@ LEAST_COVERAGE = 0.5
 KEPT_NUMBERS = 100_000
 """So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
 OUTSIDE = 1.5
-"""With 1, some 2 % of new rows like 30 training rows were called outside, with 1.5 fewer than 0.5 %."""
-_FEW_OUTSIDE = 0.01  # of the rows
-_LEAST_REST = 0.1  # of 1 - h: a row that alone determines a coefficient must not hide all others
+"""New rows are outside beyond so many times the largest leverage: with 1, some 2 % of new rows like 30 training rows
+were called outside, with 1.5 fewer than 0.5 %."""
+_FEW_OUTSIDE = 0.01  # no warning is given where no larger fraction of the new rows is outside
+_LEAST_REST = 0.1  # least value of 1 - w h: a row that alone determines a coefficient must not hide all others
 _DEPENDENT = 1e-9  # singular values that are smaller, of scaled columns, are rounding errors
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairflip.least_squares import Floats
+from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.rules import name_positions
 from pairflip.supports import Ints
@@ -342,12 +343,22 @@ def _shift(center: float, k: int, r: float) -> float:
 # Clusters of a table --------------------------------------------------------------------------------------------------
 
 
+def _norms(form: Form) -> Floats:
+    """Norms (N,) of the columns without the ridge term, which is part of their unit norm."""
+    return np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))
+
+
+def correlations(form: Form, columns: Ints) -> Floats:
+    """Correlations (n, N) of some columns with all, once what is always in the model is removed."""
+    norms = _norms(form)
+    return np.asarray(form.products(form.columns_of(columns)) / (norms[columns][:, None] * norms))
+
+
 class Family:
     """All clusters of a problem, as a function of the columns that they are wanted for."""
 
     def __init__(self, problem: SubsetProblem) -> None:
         self._form, self._candidates = problem.form, problem.candidates
-        self._norms = np.sqrt(np.maximum(1.0 - self._form.penalty, 1e-300))  # the ridge term is part of the unit norm
         names = problem.column_names
         self.positions = name_positions([names[j] for j in self._candidates.tolist()])
         self.ordered = self._neighbours_alike()
@@ -373,23 +384,15 @@ class Family:
         numbers = np.bincount(place, counts).astype(np.float64) * (n / seeds.size)
         return np.minimum(rounded, n).astype(np.int64), numbers
 
-    def _correlation(self, one: Ints, other: Ints | None = None) -> Floats:
-        """Absolute correlations (n,) of columns with as many others, or (n, N) with all columns."""
-        columns = self._form.columns_of(one)
-        if other is None:
-            products = self._form.products(columns) / (self._norms[one][:, None] * self._norms)
-        else:
-            products = np.einsum("nm,nm->n", columns, self._form.columns_of(other))
-            products /= self._norms[one] * self._norms[other]
-        return np.asarray(np.abs(products))
-
     def _neighbours_alike(self) -> bool:
         """Whether names are numbers, and neighbouring columns stand in for each other, as in a spectrum."""
         order = np.argsort(self.positions, kind="stable")[: int(np.isfinite(self.positions).sum())]
         if order.size < max(_WINDOW, _ORDERED * self.positions.size):
             return False
         at = np.unique(np.linspace(0, order.size - 2, min(_SAMPLE, order.size - 1)).astype(np.int64))
-        return bool(np.median(self._correlation(order[at], order[at + 1])) >= ALIKE)
+        column, following, norms = order[at], order[at + 1], _norms(self._form)
+        products = np.einsum("nm,nm->n", self._form.columns_of(column), self._form.columns_of(following))
+        return bool(np.median(np.abs(products / (norms[column] * norms[following]))) >= ALIKE)
 
     def _all_windows(self) -> list[Ints]:
         """Columns within each window, that overlaps half of the next one; columns without a number by themselves."""
@@ -409,7 +412,7 @@ class Family:
         # Clusters of root N around each of N columns are selected blindly as often whatever N is.
         most = max(2, int(np.sqrt(self._candidates.size)))
         for first in range(0, seeds.size, _BLOCK):
-            for row in self._correlation(seeds[first : first + _BLOCK]):
+            for row in np.abs(correlations(self._form, seeds[first : first + _BLOCK])):
                 near = np.flatnonzero(row >= ALIKE)
                 if near.size > most:
                     near = np.sort(near[np.argsort(-row[near], kind="stable")[:most]])

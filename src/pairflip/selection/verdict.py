@@ -22,15 +22,15 @@ from pairflip.supports import Ints
 UNCERTAIN = 0.3
 """Where a smaller fraction of many chains reached the best set of their fold, the search is uncertain at that size."""
 CLEAR = 1.0
-"""How many standard errors the error must be lower than that of the mean for columns to be called predictive ..."""
+"""Columns are called predictive where the error is so many standard errors lower than that of the mean."""
 CHANCE = 0.05
-"""... and what fraction of shuffled targets may be fitted as well."""
+"""Columns are called predictive where no larger fraction of shuffled targets is fitted as well."""
 LEVEL = 0.9
 DRAWS = 1000
 WIDER = 15.0
-"""The interval is widened by 1 + WIDER / U for U independent rows."""
+"""The interval is widened by 1 + WIDER / U for U independent rows (`corrected_error`)."""
 UPWARD = 1.5
-"""The upper end of the error is wider by 1 + UPWARD g, see above."""
+"""The upper end of the error is wider by 1 + UPWARD g, with the skewness g of `corrected_error`."""
 FEWEST = 10
 """Independent rows (or blocks of rows) below which nothing is said."""
 MOST_UNITS = 2000
@@ -132,12 +132,12 @@ def choose(mean: Floats, error: Floats, sizes: Ints, rule: str | int) -> Any:
     """Indices (...) of the sizes that a rule takes by errors (..., S), where columns predict at all."""
     if isinstance(rule, int):
         return np.full(mean.shape[:-1], rule)
-    some = np.where(sizes > 0, mean, np.inf)
-    best = np.argmin(some, axis=-1)[..., None]
+    with_columns = np.where(sizes > 0, mean, np.inf)
+    best = np.argmin(with_columns, axis=-1)[..., None]
     if rule == "best":
         return best[..., 0]
     limit = np.take_along_axis(mean, best, axis=-1) + np.take_along_axis(error, best, axis=-1)
-    return np.argmax(some <= limit, axis=-1)
+    return np.argmax(with_columns <= limit, axis=-1)
 
 
 def single_rows(curve: SizeCurve) -> bool:
@@ -313,14 +313,13 @@ def _outside_scores(
         weight = (counts @ total)[:, None, None]
         mean = np.einsum("bu,rsu->brs", counts, sums, optimize=True) / weight
         spread = np.einsum("bu,rsu->brs", counts, squares, optimize=True) / weight - mean**2
-        every = np.arange(len(counts))
-        ridge = np.argmin(mean.min(axis=2), axis=1)
-        error = np.sqrt(np.maximum(spread[every, ridge], 0.0) / (n - 1))
-        at = choose(mean[every, ridge], error, sizes, rule)
+        draws, ridge = np.arange(len(counts)), np.argmin(mean.min(axis=2), axis=1)
+        error = np.sqrt(np.maximum(spread[draws, ridge], 0.0) / (n - 1))
+        at = choose(mean[draws, ridge], error, sizes, rule)
         outside = (counts == 0).astype(np.float64)
         weight_outside = outside @ total
-        some = weight_outside > 0
-        scores.append(0.5 * np.einsum("bu,bu->b", outside, sums[ridge, at])[some] / weight_outside[some])
+        known = weight_outside > 0
+        scores.append(0.5 * np.einsum("bu,bu->b", outside, sums[ridge, at])[known] / weight_outside[known])
         choices.append(np.stack([ridge, at], axis=1))
         not_drawn.append(counts[: max(0, _AUC_DRAWS - first)] == 0)
     return np.concatenate(scores), np.concatenate(choices), np.concatenate(not_drawn)
