@@ -61,7 +61,7 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
     halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
     if halves:
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
-            half = plan_halves(problem, (k,), grid.folds, seed=0, engine=grid.engine, effort=selection.effort)
+            half = plan_halves(problem, (k,), grid.folds, grid.engine, effort=selection.effort)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
     return seconds
 

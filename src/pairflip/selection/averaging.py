@@ -67,7 +67,7 @@ def foreseen_average(grid: Grid, selection: Selection, threads: int) -> float:
     if not averages(selection):
         return 0.0
     problem, count = grid.problem, 2 * _pairs(grid.problem, selection)
-    half = plan_halves(problem, grid.sizes, grid.folds, seed=0, engine=grid.engine, effort="quick", prove=False)
+    half = plan_halves(problem, grid.sizes, grid.folds, grid.engine, effort="quick", prove=False)
     chains = {k: count * half.chains for k in grid.sizes}
     return len(ridges_of(problem, selection)) * foreseen_seconds(half, chains, count, threads)
 

@@ -87,7 +87,7 @@ def search_halves(
     problem: SubsetProblem, sizes: Sequence[int], halves: Folds, run: Execution, *, first_folds: int = 2, **plan: Any
 ) -> Results:
     """What the chains of all halves find at some sizes; `plan` are the other arguments of `plan_halves`."""
-    grid = plan_halves(problem, tuple(sizes), halves, engine=run.engine, **plan)
+    grid = plan_halves(problem, tuple(sizes), halves, run.engine, **plan)
     return search_grid(grid, run, first_folds=first_folds)
 
 

@@ -111,18 +111,10 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
 
 
 def plan_halves(
-    problem: SubsetProblem,
-    sizes: tuple[int, ...],
-    folds: Folds,
-    *,
-    seed: int,
-    engine: str | Engine,
-    effort: Any,
-    final: bool = False,
-    **settings: Any,
+    problem: SubsetProblem, sizes: tuple[int, ...], folds: Folds, engine: str | Engine, final: bool = False, **how: Any
 ) -> Grid:
-    """The searches of half-samples at some sizes; with `final`, also those on all rows."""
-    selection = Selection(sizes, "loo", seed=seed, method="auto", effort=effort, **settings)
+    """The searches of half-samples at some sizes, by settings of a selection; with `final`, also those on all rows."""
+    selection = Selection(sizes, "loo", method="auto", **how)
     return _decide(problem, selection, folds, sizes, engine, halves=True, final=final)
 
 
