@@ -199,7 +199,7 @@ _BUDGET = 4e9  # multiplications
 
 
 @one_blas_thread()
-def shuffled_targets(form: Form, largest: int, seed: int = 0, share: float = 1.0) -> float:
+def shuffled_targets(form: Form, largest: int, share: float = 1.0) -> float:
     """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
@@ -208,7 +208,7 @@ def shuffled_targets(form: Form, largest: int, seed: int = 0, share: float = 1.0
     targets. Several targets are shuffled together. Where rows stand for many others (`share` is their number over that
     of these), columns see as much less of a shuffled target.
     """
-    m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(seed)
+    m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(0)
     steps = min(_MOST_STEPS, largest, n, m - 1)
     while q == 1 and steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
         steps -= 1
