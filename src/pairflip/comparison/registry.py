@@ -54,10 +54,9 @@ class Training:
     @cached_property
     def projected(self) -> Projected:
         """Forced columns (the intercept among them) taken out, rows times root of weight, columns of unit norm."""
-        problem = self.problem
-        means = None if problem.center == "fold" else (problem.means, problem.target_means)
-        inside, fold = problem.always, problem.center == "fold"
-        return project(self.X, self.y[:, None], self.weight, always=inside, ridge=0.0, intercept=fold, means=means)
+        always, in_fold = self.problem.always, self.problem.center == "fold"
+        means = None if in_fold else (self.problem.means, self.problem.target_means)
+        return project(self.X, self.y[:, None], self.weight, always=always, ridge=0.0, intercept=in_fold, means=means)
 
     @property
     def columns(self) -> Floats:
@@ -107,21 +106,19 @@ class Training:
         What is always in the model is fitted to what they leave of the target, on these rows:
         :math:`\hat y = \bar y + (X - \bar X) x + Z z`.
         """
-        inside, problem = self.projected, self.problem
+        projected, problem = self.projected, self.problem
         coef = np.zeros(problem.n_columns)
-        coef[inside.candidates] = coefficients / inside.scale
-        middle, means, always = float(inside.target_means[0]), inside.means, problem.always
-        root = np.sqrt(self.weight)
-        rest = root * (self.y - middle - (self.X - means) @ coef)
-        powers = inside.powers[always]
-        z = np.linalg.lstsq(inside.forced, rest, rcond=None)[0]
+        coef[projected.candidates] = coefficients / projected.scale
+        y_mean, means, always = float(projected.target_means[0]), projected.means, problem.always
+        unexplained = np.sqrt(self.weight) * (self.y - y_mean - (self.X - means) @ coef)
+        z = np.linalg.lstsq(projected.forced, unexplained, rcond=None)[0]
 
         def predict(X: ArrayLike) -> Floats:
-            away = np.asarray(X, dtype=np.float64) - means
-            forced = away[:, always] / powers
+            centred = np.asarray(X, dtype=np.float64) - means
+            forced = centred[:, always] / projected.powers[always]
             if problem.center == "fold":
-                forced = np.hstack([np.ones((len(away), 1)), forced])
-            return np.asarray(middle + away @ coef + forced @ z)
+                forced = np.hstack([np.ones((len(centred), 1)), forced])
+            return np.asarray(y_mean + centred @ coef + forced @ z)
 
         return Model(predict, np.flatnonzero(coef))
 
