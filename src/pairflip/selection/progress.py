@@ -52,12 +52,13 @@ def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads:
 
 
 class SelectionProgress:
-    """A bar on a terminal, a line a minute in a log, or nothing; "late": of what takes long; n_jobs 0: a device."""
+    """A bar on a terminal, a line a minute in a log, or nothing; "late": only of what takes long."""
 
     def __init__(
-        self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None
+        self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None, gpu: bool
     ) -> None:
         self._grid, self._tasks, self._n_jobs, self._journal = results.grid, tasks, n_jobs, journal
+        self._has_cost_model = not gpu and self._grid.engine in ("auto", "numba")
         self._results, self._total, self._resumed = results, n_chains(tasks), results.n_chains
         self._sums = np.zeros((2, len(self._grid.sizes)))  # errors and rows of the folds that were scored
         self._scored = np.zeros((len(self._grid.sizes), len(self._grid.folds)), bool)
@@ -85,10 +86,9 @@ class SelectionProgress:
         return self
 
     def _say_how_long(self) -> None:
-        """Tell the expected time, unless the search ends before that is read; the cost model is that of CPUs."""
+        """Tell the expected time, unless the search ends before that is read."""
         following = _following.get()
-        device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
-        if not self._tasks or device or following is None:
+        if not (self._tasks and self._has_cost_model) or following is None:
             return
         threads, chains = workers(self._n_jobs), Counter[int]()
         for task in self._tasks:
