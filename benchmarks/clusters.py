@@ -18,8 +18,7 @@ from scipy.signal import savgol_filter
 
 from benchmarks.common import DATA, cells, draws, in_processes, mean_error
 from pairflip import SubsetProblem, half_sample_stability
-from pairflip.selection.clusters import ALIKE
-from pairflip.selection.stability import THRESHOLD, Finding
+from pairflip.selection.stability import ALIKE, THRESHOLD, Finding
 
 SIZE, PAIRS, R2 = 3, 50, 0.9
 

@@ -18,7 +18,7 @@ from benchmarks.common import cells, draws, in_processes, mean_error, real_table
 from benchmarks.honesty import SIGNAL, WEAK, Population, few
 from pairflip import SubsetProblem, select_size
 from pairflip.comparison.peers import BUILT_IN
-from pairflip.comparison.training import Training
+from pairflip.comparison.registry import Training
 from pairflip.report.predicted_words import average_words
 from pairflip.selection.verdict import recommended_size
 

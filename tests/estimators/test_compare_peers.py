@@ -10,9 +10,8 @@ from pairflip import SubsetProblem, datasets
 from pairflip.comparison.peers.amp import BernoulliGauss, begin, pass_messages, step
 from pairflip.comparison.peers.predictors import pls_paths
 from pairflip.comparison.peers.supports import backward, forward
-from pairflip.comparison.registry import PEERS, PeerFailed, as_peer
-from pairflip.comparison.scoring import CommonGround, find_supports, fit_models
-from pairflip.comparison.training import Training
+from pairflip.comparison.registry import PEERS, PeerFailed, Training, as_peer
+from pairflip.comparison.run import CommonGround, find_supports, fit_models
 from pairflip.selection.folds import as_folds
 
 M, N = 36, 12

@@ -11,9 +11,8 @@ from pairflip import SubsetProblem, figures, half_sample_stability, posterior, s
 from pairflip.report.answer import answer_of
 from pairflip.report.registry import figures_of
 from pairflip.report.stability_words import stability_record
-from pairflip.selection.clusters import ALIKE, Clusters, Family, disjoint_clusters
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
-from pairflip.selection.stability import Stability, false_bound
+from pairflip.selection.stability import ALIKE, Clusters, Family, Stability, disjoint_clusters, false_bound
 
 NAMES = [f"nm{900 + 5 * j}" for j in range(81)]  # 900 to 1300: windows of 20, every 10
 
@@ -97,7 +96,7 @@ def test_sizes_of_many_clusters_are_estimated_from_some(monkeypatch):
     X, y = alike()
     X = np.tile(X, (1, 10)) + 0.02 * np.random.default_rng(5).normal(size=(50, 120))
     every = Family(SubsetProblem(X, y)).sizes()
-    monkeypatch.setattr("pairflip.selection.clusters._SAMPLE", 60)
+    monkeypatch.setattr("pairflip.selection.stability._SAMPLE", 60)
     some = Family(SubsetProblem(X, y)).sizes()
     assert some[1].sum() == pytest.approx(every[1].sum()) == 120
     assert some[0] @ some[1] == pytest.approx(every[0] @ every[1], rel=0.3)

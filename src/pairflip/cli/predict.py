@@ -157,10 +157,10 @@ def _predicted(
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
     compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
-    average = curve.average if chosen is AVERAGE else None
-    columns = np.setdiff1d(needed, curve.always) if chosen is AVERAGE else curve.supports[curve.at(chosen)]
+    average = curve.average if chosen == AVERAGE else None
+    columns = np.setdiff1d(needed, curve.always) if chosen == AVERAGE else curve.supports[curve.at(chosen)]
     return PredictedRows(
-        rows=rows, size=int(chosen or 0) if average is None else average.size,
+        rows=rows, size=chosen if average is None else average.size,
         columns=[curve.names[j] for j in columns], always=[curve.names[j] for j in curve.always], target=how["target"],
         coverage=coverage, prediction=point, lower=lower, upper=upper, comparison=compared,
         why_not=why_not if curve.loss.squared else None, given=size is not None, classes=labels,

@@ -1,8 +1,9 @@
-"""Which methods there are: one record for each, by name; a user adds their own with `register_peer`.
+"""Which methods there are, what they learn from, and how a user adds one.
 
 A method is one of three kinds. It *finds* supports of given sizes, which are then fitted by least squares as ours are;
-it *fits* a model that predicts by itself, without sizes; or it is ours. To add one for good: a function and its `Peer`
-in `comparison/peers/`, and its place in the list of `comparison/peers/__init__.py`.
+it *fits* a model that predicts by itself, without sizes; or it is ours. It may learn from the training rows of one fold
+(or all rows), and from nothing of any other row. To add one for good: a function and its `Peer` in
+`comparison/peers/`, and its place in the list of `comparison/peers/__init__.py`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,118 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.comparison.training import Model, Training
 from pairflip.least_squares import Floats
+from pairflip.problem import SubsetProblem
+from pairflip.projection import Projected, project
+from pairflip.selection.folds import Blocks, parse_cv
+from pairflip.sparse import dense
+from pairflip.supports import Ints
 
 if TYPE_CHECKING:
-    from pairflip.problem import SubsetProblem
     from pairflip.selection import Selection, SizeCurve
 
-Supports = Mapping[int, NDArray[np.int64]]
+_INNER_FOLDS = 10  # of methods that choose something (a penalty, say) by a cross validation of their own
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a method predicts new rows with."""
+
+    predict: Callable[[Floats], Floats]  # rows of the whole table (h, N) to predictions (h,)
+    columns: Ints | None = None  # (c,), the columns it uses, where it does not use all of them
+    detail: str = ""  # what it chose besides, in words, such as a number of components
+
+
+@dataclass(frozen=True)
+class Training:
+    """Rows to learn from."""
+
+    problem: SubsetProblem  # the whole table; a method looks at `rows` of it only
+    rows: Ints  # (m,), all of a weight above zero
+    seed: int = 0  # for methods that draw random numbers
+    cv: Any = 10  # this and `groups`, as in `compare`: how rows belong together, for `splits`
+    groups: NDArray[Any] | None = None
+
+    @cached_property
+    def projected(self) -> Projected:
+        """Forced columns (the intercept among them) taken out, rows times root of weight, columns of unit norm."""
+        always, in_fold = self.problem.always, self.problem.center == "fold"
+        means = None if in_fold else (self.problem.means, self.problem.target_means)
+        return project(self.X, self.y[:, None], self.weight, always=always, ridge=0.0, intercept=in_fold, means=means)
+
+    @property
+    def columns(self) -> Floats:
+        """Candidates (m, n) of these rows, without what is always in the model, each of unit norm."""
+        return self.projected.columns.T
+
+    @property
+    def target(self) -> Floats:
+        """The target (m,) of these rows, without what is always in the model."""
+        return self.projected.targets[:, 0]
+
+    @cached_property
+    def X(self) -> Floats:
+        """These rows of the table as they are (m, N)."""
+        return np.asarray(dense(self.problem.X[self.rows]), dtype=np.float64)
+
+    @property
+    def y(self) -> Floats:
+        """Their targets as they are (m,)."""
+        return np.asarray(self.problem.y[self.rows])
+
+    @property
+    def weight(self) -> Floats:
+        """Their weights (m,)."""
+        return np.asarray(self.problem.sample_weight[self.rows])
+
+    def splits(self) -> list[tuple[Ints, Ints]]:
+        """(training, test) positions among these rows, for choices by an inner cross validation.
+
+        Groups stay together, and so do neighbours where the outer folds are blocks.
+        """
+        from sklearn.model_selection import GroupKFold, KFold
+
+        count = min(_INNER_FOLDS, self.rows.size)
+        if self.groups is not None:
+            labels = self.groups[self.rows]
+            different = np.unique(labels).size
+            if different > 1:
+                return list(GroupKFold(min(count, different)).split(self.rows, None, labels))
+        if isinstance(parse_cv(self.cv), Blocks):
+            return list(KFold(count).split(self.rows))
+        return list(KFold(count, shuffle=True, random_state=self.seed % 2**32).split(self.rows))
+
+    def linear(self, coefficients: Floats) -> Model:
+        r"""The model with these coefficients (n,) of the scaled columns.
+
+        What is always in the model is fitted to what they leave of the target, on these rows:
+        :math:`\hat y = \bar y + (X - \bar X) x + Z z`.
+        """
+        projected, problem = self.projected, self.problem
+        coef = np.zeros(problem.n_columns)
+        coef[projected.candidates] = coefficients / projected.scale
+        y_mean, means, always = float(projected.target_means[0]), projected.means, problem.always
+        unexplained = np.sqrt(self.weight) * (self.y - y_mean - (self.X - means) @ coef)
+        z = np.linalg.lstsq(projected.forced, unexplained, rcond=None)[0]
+
+        def predict(X: ArrayLike) -> Floats:
+            centred = np.asarray(X, dtype=np.float64) - means
+            forced = centred[:, always] / projected.powers[always]
+            if problem.center == "fold":
+                forced = np.hstack([np.ones((len(centred), 1)), forced])
+            return np.asarray(y_mean + centred @ coef + forced @ z)
+
+        return Model(predict, np.flatnonzero(coef))
+
+
+Supports = Mapping[int, Ints]
 Find = Callable[[Floats, Floats, Sequence[int]], Supports]
 Fit = Callable[[Training], Model]
 Search = Callable[["SubsetProblem", "Selection", "ArrayLike | None"], "tuple[SizeCurve, float]"]

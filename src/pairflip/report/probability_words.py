@@ -18,7 +18,7 @@ from pairflip.report.numbers import InclusionBars
 from pairflip.report.registry import FigureTable
 from pairflip.report.stability_words import cluster_label
 from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined
-from pairflip.selection.clusters import Family
+from pairflip.selection.stability import Family
 from pairflip.text import (
     NOTHING,
     aligned,

@@ -25,7 +25,8 @@ from pairflip.text import column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
-    from pairflip.selection.stability import Ints, Stability
+    from pairflip.selection.stability import Stability
+    from pairflip.supports import Ints
 
 _SINGLE = 6  # columns that are named one by one with their frequencies
 _LISTED = 3  # columns of a cluster that are named one by one

@@ -1,35 +1,38 @@
-"""What is asked of a table once its size is chosen: half-samples, shuffled targets, outer folds, probabilities."""
+"""What is asked of a table once its size is chosen: half-samples, shuffled targets, outer folds, other imputations."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairflip.journal_file import MANIFEST, Folder
 from pairflip.least_squares import Floats
 from pairflip.losses.held_out import mean_and_error
 from pairflip.philox import address_keys, start_order
 from pairflip.preparation import take_rows
 from pairflip.problem import SubsetProblem
+from pairflip.search.best_subset import best_subset
 from pairflip.search.portfolio import first_best
 from pairflip.search.posterior import Posterior
 from pairflip.selection.averaging import foreseen_average
 from pairflip.selection.criteria import explained_fraction
 from pairflip.selection.curve import Inclusion, NullCheck, OuterError, SizeCurve
+from pairflip.selection.executors import Execution
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
-from pairflip.selection.progress import Show, foreseen_seconds
+from pairflip.selection.progress import foreseen_seconds
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability
 from pairflip.selection.subsampling import (
     TooFewRows,
-    check_room,
+    check_enough_rows,
+    found_in_halves,
+    found_on_all_rows,
     half_samples,
     possible_sizes,
     search_halves,
@@ -43,6 +46,7 @@ from pairflip.text import numbered
 
 _PAIRS = 50  # of half-samples for each shuffled target, where the selection itself asks for none
 _SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
+_IMPUTATIONS = 3  # tables with noise in filled values
 _ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
 
 
@@ -56,85 +60,71 @@ def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int
         seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
     halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
     if halves:
-        how: dict[str, Any] = {"seed": 0, "engine": grid.engine, "effort": selection.effort, "final": False}
         for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
-            half = plan_halves(problem, (k,), grid.folds, **how)
+            half = plan_halves(problem, (k,), grid.folds, grid.engine, effort=selection.effort)
             seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
     return seconds
 
 
-def with_checks(
-    curve: SizeCurve,
-    grid: Grid,
-    selection: Selection,
-    groups: ArrayLike | None,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-) -> SizeCurve:
+def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Execution) -> SizeCurve:
     """The curve with the half-samples and shuffled targets that are asked for; of too few rows, a note says so."""
     size, began = size_to_show(curve), time.perf_counter()
     if not (selection.stability or selection.null) or size == 0:
         return curve
-    # A journal that was removed during the run is not made again.
-    folder = None if journal is None or not (Path(journal) / MANIFEST).exists() else Path(journal)
     pairs = selection.stability or _PAIRS  # the same for shuffled targets: the highest frequency depends on it
-    how: dict[str, Any] = {"seed": selection.seed, "engine": grid.engine, "effort": selection.effort}
-    how |= {"n_jobs": n_jobs, "progress": progress}
     stability: Stability | None = None
     null: NullCheck | None = None
     notes = list(curve.notes)
     try:
-        halves = half_samples(grid.problem, pairs, selection.seed, groups, selection.cv)
+        halves = half_samples(grid.problem, pairs, selection.seed, run.groups, selection.cv)
         if selection.stability:
-            sizes = (size,) if selection.stability_at == "chosen" else grid.sizes
-            stability = _stability(curve, grid.problem, halves, sizes, folder, how)
+            stability = _stability(curve, grid, halves, selection, run.below("half-samples"))
             different = len({left_out.tobytes() for left_out in halves.left_out})
             if 2 * different < len(halves):
                 notes.append(f"of so few groups or blocks only {different} different halves were made")
         if selection.null:
-            check_room(grid.problem, (size,), halves)
-            null = _permutation_check(grid, size, halves, selection.null, folder, how)
+            check_enough_rows(grid.problem, (size,), halves)
+            null = _permutation_check(grid, size, halves, selection, run)
     except (TooFewRows, TooFewColumns) as error:
         notes.append(f"stability is not known: {str(error).rstrip('.')}")
     seconds = curve.seconds + time.perf_counter() - began
     return replace(curve, stability=stability, null=null, notes=tuple(notes), seconds=seconds)
 
 
-def _stability(
-    curve: SizeCurve, problem: SubsetProblem, halves: Folds, sizes: tuple[int, ...], folder: Path | None, how: Any
-) -> Stability:
+def _stability(curve: SizeCurve, grid: Grid, halves: Folds, selection: Selection, run: Execution) -> Stability:
     """What half-samples select at the sizes that half of the rows allow."""
-    possible = possible_sizes(problem, sizes, halves)
-    journal = None if folder is None else folder / "half-samples"
-    supports = [search_halves(problem, k, halves, journal=journal, **how)[0] for k in possible]
+    problem, sizes = grid.problem, grid.sizes if selection.stability_at == "all" else (size_to_show(curve),)
+    possible, supports = possible_sizes(problem, sizes, halves), []
+    for k in possible:
+        results = search_halves(problem, (k,), halves, run, seed=selection.seed, effort=selection.effort)
+        supports.append(found_in_halves(results, k))
     final = [curve.supports[curve.at(k)] for k in possible]
     if problem.units is not None:
         final = [problem.units.units_of(columns) for columns in final]
     return with_clusters(problem, summarize(problem, halves, possible, final, supports))
 
 
-def _permutation_check(grid: Grid, size: int, halves: Folds, shuffles: int, folder: Path | None, how: Any) -> NullCheck:
+def _permutation_check(grid: Grid, size: int, halves: Folds, selection: Selection, run: Execution) -> NullCheck:
     """What noise would give: the same selection of folds, halves and all rows at one size, of shuffled targets."""
     folds, n_folds = grid.folds, len(grid.folds)
     both = Folds((*folds.rows, *halves.rows), (*folds.left_out, *halves.left_out), "folds and random halves", True)
-    rows = []
-    for number in range(shuffles):
-        problem = shuffled(grid.problem, how["seed"], number)
-        journal = None if folder is None else folder / "shuffled" / f"{number:04d}"
-        every, best = search_halves(problem, size, both, journal=journal, final=True, first_folds=n_folds + 2, **how)
+    plan: dict[str, Any] = {"seed": selection.seed, "effort": selection.effort, "final": True}
+    checks = []
+    for number in range(selection.null):
+        problem = shuffled(grid.problem, selection.seed, number)
+        below = run.below("shuffled", f"{number:04d}")
+        results = search_halves(problem, (size,), both, below, first_folds=n_folds + 2, **plan)
+        every, best = found_in_halves(results, size), found_on_all_rows(results, size)
         errors = problem.loss.held_out(problem, folds)
         by_chain, energies = errors.judged(every[:n_folds])
         q = max(1, len(problem.target_names))  # predictions of a row, those of each target
         fold, weights = folds.fold.repeat(q), problem.sample_weight[folds.row].repeat(q)
         residuals = by_chain[first_best(energies, errors.yy)[fold], np.arange(fold.size)]
         # In units of the training rows, as the errors are, where there are such units.
-        observed = errors.observed
-        r2 = explained_fraction(observed, residuals, weights)
+        r2 = explained_fraction(errors.observed, residuals, weights)
         halved = summarize(problem, halves, (size,), [best], [every[n_folds:]])
-        rows.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
-    r2s, sets, overlaps, highest = np.array(rows).T
-    return NullCheck(size, len(halves) // 2, r2s, sets, overlaps, highest)
+        checks.append((r2, halved.set_frequency[0], halved.overlap[0], halved.frequencies.max()))
+    return NullCheck(size, len(halves) // 2, *np.array(checks).T)
 
 
 def shuffled(problem: SubsetProblem, seed: int, number: int) -> SubsetProblem:
@@ -163,37 +153,33 @@ def outer_folds(problem: SubsetProblem, selection: Selection, groups: ArrayLike 
 
 
 def outer_error(
-    problem: SubsetProblem,
-    selection: Selection,
-    groups: ArrayLike | None,
-    journal: Folder | None,
-    select: Callable[..., SizeCurve],
+    problem: SubsetProblem, selection: Selection, run: Execution, select: Callable[..., SizeCurve]
 ) -> OuterError:
     """The error of rows that had no part in choosing anything: a second cross validation around the first."""
-    folds, loss = outer_folds(problem, selection, groups), problem.loss
+    folds, loss = outer_folds(problem, selection, run.groups), problem.loss
     inner = replace(selection, outer=0, stability=0, null=0, predict_with="subset")
-    told, by_the_mean, sizes, supports, scales = [], [], [], [], []
+    predicted, by_the_mean, sizes, supports, scales = [], [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         others = np.setdiff1d(np.arange(problem.n_rows), left_out)
-        folder = None if journal is None else Path(journal) / "outer" / f"{number + 1:02d}"
-        labels = None if groups is None else np.asarray(groups)[others]
+        groups = None if run.groups is None else np.asarray(run.groups)[others]
+        below = run.below("outer", f"{number + 1:02d}")._replace(groups=groups)
         try:
             part = problem.rebuilt(others)
-            curve = select(part, inner, groups=labels, journal=folder)
+            curve = select(part, inner, **below._asdict())
         except ValueError as refusal:
             raise ValueError(f"outer {numbered('fold', number)}: {refusal}") from None
         sizes.append(recommended_size(curve))
         supports.append(curve.supports[curve.at(sizes[-1])])
         if loss.squared:
-            told.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
+            predicted.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
         else:  # with offsets, or the hazard of the other rows
             known = loss.observed(problem.y[rows])
             judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))
-            told.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
+            predicted.append(known - judge.judged(supports[-1][None, None])[0][0].reshape(known.shape))
             by_the_mean.append(known - judge.without_columns().reshape(known.shape))
-        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), told[-1].shape))
+        scales.append(np.broadcast_to(getattr(part.form, "target_scale", 1.0), predicted[-1].shape))
 
-    row, predictions, scale = folds.row, np.concatenate(told), np.concatenate(scales)
+    row, predictions, scale = folds.row, np.concatenate(predicted), np.concatenate(scales)
     mean = told_by_the_mean(problem, row)
     mean = np.concatenate(by_the_mean) if mean is None else mean
     observed, weights = loss.observed(problem.y[row]), problem.sample_weight[row]
@@ -214,6 +200,31 @@ def outer_error(
     shares = [explained_fraction(y, rest, weights) for y, rest in zip(observed.T, residuals.T, strict=True)]
     rmse = np.sqrt(np.average(residuals**2, axis=0, weights=weights))
     return replace(outer, target_rmse=rmse, target_r2=np.array(shares))
+
+
+def with_imputations(curve: SizeCurve, problem: SubsetProblem, selection: Selection, run: Execution) -> SizeCurve:
+    """The curve with the fact ``imputed``: of how many tables with noise in filled values the same columns are best."""
+    size = size_to_show(curve)
+    if problem.preparation is None or size == 0:
+        return curve
+    from sklearn.base import clone
+
+    from pairflip.preprocessing import imputers
+
+    raw = np.asarray(take_rows(problem.raw, np.flatnonzero(problem.sample_weight > 0)))
+    missing = int(np.count_nonzero(raw != raw))
+    if not missing or not imputers(problem.preprocess):
+        return curve
+    search: dict[str, Any] = {"effort": selection.effort, "seed": selection.seed, "prove": selection.prove}
+    same = 0
+    for number in range(_IMPUTATIONS):
+        other, noisy = copy(problem), clone(problem.preprocess)
+        for each in imputers(noisy):
+            each.set_params(noise=1.0, random_state=_IMPUTATIONS * selection.seed + number)
+        other.preparation = replace(problem.preparation, transformer=noisy)
+        trace = best_subset(other.rebuilt(slice(None)), size, engine=run.engine, n_jobs=run.n_jobs, **search)
+        same += set(trace.best_names) == {curve.names[j] for j in curve.supports[curve.at(size)]}
+    return replace(curve, facts={**curve.facts, "imputed": {"missing": missing, "same": same, "of": _IMPUTATIONS}})
 
 
 def with_posterior(curve: SizeCurve, posterior: Posterior) -> SizeCurve:

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pairflip
 from pairflip.blas import one_blas_thread
@@ -24,31 +23,29 @@ from pairflip.search.prove import Proof
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.selection.executors import Searched
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
 from pairflip.selection.folds import Folds
 from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
+from pairflip.selection.stability import correlations
 from pairflip.selection.tasks import Grid, Results
 from pairflip.selection.worker import temperatures
-from pairflip.supports import ABSENT, distinct_supports, filled_up, unchanged_in
+from pairflip.supports import ABSENT, Ints, distinct_supports, filled_up, unchanged_in
 from pairflip.text import label_text
 
-Supports = NDArray[np.int64]
 _STAND_INS = 20
 _FOLDS_TRIED = 20  # different supports of the folds that are tried on all rows, the most frequent first
 _FOLDS_TRIED_ANNEALED = 5_000
 
 
 @one_blas_thread()  # more would round differently
-def assemble(
-    results: Results, selection: Selection, *, engine: str, notes: Sequence[str], began: float, n_jobs: int | None
-) -> SizeCurve:
+def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int | None) -> SizeCurve:
     """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
-    grid = results.grid
-    problem, folds, loss = grid.problem, grid.folds, grid.problem.loss
-    errors, n_targets, squared = loss.held_out(problem, folds), max(1, len(problem.target_names)), loss.squared
-    compared = loss.observed(problem.y).reshape(problem.n_rows, -1)
-    q = compared.shape[1]  # predictions of a row, those of each target or class
+    results, grid = searched.results, searched.results.grid
+    problem, form, folds, loss = grid.problem, grid.problem.form, grid.folds, grid.problem.loss
+    errors, units, n_targets = loss.held_out(problem, folds), problem.units, max(1, len(problem.target_names))
+    q = loss.observed(problem.y).size // problem.n_rows  # predictions of a row, those of each target or class
     row, unit = np.repeat(folds.row, q), np.repeat(folds.unit, q)
     weights = problem.sample_weight[row]
 
@@ -63,43 +60,42 @@ def assemble(
         fitted, proved = _proved(grid, selection, final_fits)
         without = errors.without_columns()  # size 0: the mean, or the forced columns alone
         no_columns = np.empty((len(folds), 0), dtype=np.int64)
-        inside = [_HeldOut(no_columns, without, np.tile(without, (grid.chains, 1)), 0.5 * errors.yy, 1.0)]
-        inside += [future.result() for future in scored]
+        by_size = [_HeldOut(no_columns, without, np.tile(without, (grid.chains, 1)), 0.5 * errors.yy, 1.0)]
+        by_size += [future.result() for future in scored]
     fits, final_agreement = zip(*fitted, strict=True)
-    residuals = np.stack([each.residuals for each in inside])
+    residuals = np.stack([each.residuals for each in by_size])
     cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
-    units = problem.units
-    selected = tuple(each.supports for each in inside)
+    by_chain = [mean_and_error(errors.row_errors(each.chain_residuals), weights, unit)[0] for each in by_size]
+    selected = tuple(each.supports for each in by_size)
     if units is not None:  # of whole groups there may be more columns in one fold than in another
         selected = tuple(filled_up([problem.columns_of(each) for each in supports]) for supports in selected)
-    counts = np.stack([np.bincount(s[s != ABSENT], minlength=problem.n_columns) for s in selected])
-    sizes = np.array([0, *grid.sizes], dtype=np.int64)
+    counts = [np.bincount(columns[columns != ABSENT], minlength=problem.n_columns) for columns in selected]
+    unchanged = [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
+    training_rows = problem.rows_present - np.array([problem.count_rows(left_out) for left_out in folds.left_out])
+    sizes, energies = np.array([0, *grid.sizes], dtype=np.int64), np.array([fit.energy for fit in fits])
     n_coefficients = None  # that the rows determine, where they are not as many as the size says
-    if problem.form.grouped:
-        n_coefficients = np.array([problem.form.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
-    energies = np.array([fit.energy for fit in fits])
+    if form.grouped:
+        n_coefficients = np.array([form.widths[problem.slots(fit.support)].sum() for fit in fits], dtype=float)
     final = FinalFits(
         energies,
         sizes.astype(float),
         n_rows=problem.rows_present,
-        n_candidates=problem.form.n_columns,
+        n_candidates=form.n_columns,
         n_forced=len(problem.always) + (problem.center is not None),
-        yy=problem.form.yy,
-        likelihood=not squared,
-        n_targets=n_targets if squared else max(1, q - 1),  # those of one class follow from the others
+        yy=form.yy,
+        likelihood=not loss.squared,
+        n_targets=n_targets if loss.squared else max(1, q - 1),  # those of one class follow from the others
         coefficients=n_coefficients,
     )
-    training_rows = problem.rows_present - np.array([problem.count_rows(left_out) for left_out in folds.left_out])
-    share = problem.form.n_rows / problem.rows_present if problem.condensed is not None else 1.0
+    share = form.n_rows / problem.rows_present if problem.condensed is not None else 1.0
     facts = table_facts(problem, folds)
-    facts["p_value"] = shuffled_targets(problem.form.working, max(grid.sizes), share=share)
-    if not squared:
+    facts["p_value"] = shuffled_targets(form.working, max(grid.sizes), share=share)
+    if not loss.squared:
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
         facts |= {"separated": separated} if separated else {}
         facts["error_of_the_mean"] = error_of_the_mean(problem, folds.row, 2.0 * float(cv_error[0]))
-    observed = errors.observed
-    predictions = observed - residuals
-    errors_of_fits = standard_errors(problem, fits, grid.row_groups) if q == 1 else None
+    observed, predictions = errors.observed, errors.observed - residuals
+    ordinary, robust, clustered = standard_errors(problem, fits, grid.row_groups) if q == 1 else (None, None, None)
     curve = SizeCurve(
         sizes=sizes,
         names=problem.names,
@@ -107,15 +103,11 @@ def assemble(
         n_folds=len(folds),
         cv_error=cv_error,
         cv_error_se=cv_error_se,
-        energy_per_row=np.array([np.mean(each.energies / training_rows) for each in inside]) / n_targets,
-        selection_counts=counts,
-        unchanged=np.array(
-            [unchanged_in(columns, fit.support) for columns, fit in zip(selected, fits, strict=True)]
-        ),
-        agreement=np.array([each.agreement for each in inside]),
-        chain_cv_error=np.stack(
-            [mean_and_error(errors.row_errors(each.chain_residuals), weights, unit)[0] for each in inside]
-        ),
+        energy_per_row=np.array([np.mean(each.energies / training_rows) for each in by_size]) / n_targets,
+        selection_counts=np.stack(counts),
+        unchanged=np.array(unchanged),
+        agreement=np.array([each.agreement for each in by_size]),
+        chain_cv_error=np.stack(by_chain),
         fold_supports=selected,
         held_out_rows=row,
         held_out_fold=np.repeat(folds.fold, q),
@@ -136,14 +128,14 @@ def assemble(
         settings=grid.settings,
         facts=facts,
         data_hash=problem.hash,
-        engine=engine,
+        engine=searched.engine,
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
-        notes=tuple(notes),
-        standard_errors=errors_of_fits.ordinary if errors_of_fits else None,
-        robust_errors=errors_of_fits.robust if errors_of_fits else None,
-        clustered_errors=errors_of_fits.clustered if errors_of_fits else None,
-        exact=np.array([True] + [size == problem.form.n_columns or size in grid.exact for size in grid.sizes]),
+        notes=tuple(searched.notes),
+        standard_errors=ordinary,
+        robust_errors=robust,
+        clustered_errors=clustered,
+        exact=np.array([True] + [size == form.n_columns or size in grid.exact for size in grid.sizes]),
         proved=proved,
         classes=None if problem.classes is None else class_errors(
             observed, predictions, weights, [label_text(label) for label in problem.classes.tolist()],
@@ -161,9 +153,9 @@ def assemble(
 
 
 class _HeldOut(NamedTuple):
-    """Supports, held-out residuals and training energies of all folds at one size."""
+    """Ints, held-out residuals and training energies of all folds at one size."""
 
-    supports: Supports  # (F, k)
+    supports: Ints  # (F, k)
     residuals: Floats  # (P,)
     chain_residuals: Floats  # (chains, P)
     energies: Floats  # (F,) of the training rows
@@ -171,7 +163,7 @@ class _HeldOut(NamedTuple):
 
 
 def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
-    """Supports of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
+    """Ints of the folds (the lowest training energy of a fold's own chains counts) and held-out residuals."""
     grid = results.grid
     every, _ = results.of(size)
     by_chain, energies = errors.judged(every)  # the energies found are those of the Gram matrix
@@ -204,7 +196,7 @@ def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:
     return fit, float(np.mean(reaches(final_energies, fit.energy, form.yy)))
 
 
-def _best_of_folds(results: Results, size: int) -> Supports:
+def _best_of_folds(results: Results, size: int) -> Ints:
     """The support with the lowest energy on all rows among those (the most frequent) that chains of folds found."""
     problem, form = results.grid.problem, results.grid.problem.form
     different, _, _, times = distinct_supports(results.of(size)[0].reshape(-1, size))
@@ -258,22 +250,20 @@ def _anneal_curves(results: Results) -> AnnealCurves:
     return AnnealCurves(betas=betas, energy=course[0], acceptance=course[1])
 
 
-def _stand_ins(problem: SubsetProblem, columns: NDArray[np.int64]) -> StandIns:
+def _stand_ins(problem: SubsetProblem, columns: Ints) -> StandIns:
     """The candidates most correlated with each of some columns, once what is always in the model is removed."""
     form = problem.form.working
-    norms = np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))  # the ridge term is part of the unit norm
     count = min(_STAND_INS, form.n_columns - 1)
     others = np.full((columns.size, count), -1, dtype=np.int64)
     correlation = np.zeros((columns.size, count))
     for u, at in enumerate(np.searchsorted(problem.candidates, columns)):
         # Not from a matrix that may or may not have been formed: it rounds differently.
-        shared = form.products(form.columns_of(at[None]))[0]
-        shared = shared / (norms * norms[at])
-        size = np.abs(shared)
-        size[at] = -1.0
+        r = correlations(form, at[None])[0]
+        strength = np.abs(r)
+        strength[at] = -1.0
         if problem.units is not None:  # columns of the same group are there with it
-            size[problem.units.first[problem.candidates] == problem.units.first[columns[u]]] = -1.0
-        top = np.argsort(-size, kind="stable")[:count]
-        others[u], correlation[u] = problem.candidates[top], np.clip(shared[top], -1.0, 1.0)
-        others[u, size[top] < 0] = -1
+            strength[problem.units.first[problem.candidates] == problem.units.first[columns[u]]] = -1.0
+        top = np.argsort(-strength, kind="stable")[:count]
+        others[u], correlation[u] = problem.candidates[top], np.clip(r[top], -1.0, 1.0)
+        others[u, strength[top] < 0] = -1
     return StandIns(columns=columns, others=others, correlation=correlation)

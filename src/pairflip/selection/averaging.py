@@ -9,34 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from pairflip.blas import one_blas_thread
-from pairflip.journal_file import MANIFEST, Folder
 from pairflip.least_squares import Floats
 from pairflip.losses import HeldOutJudge
 from pairflip.problem import SubsetProblem
 from pairflip.selection.criteria import auc, concordance
 from pairflip.selection.curve import Average, SizeCurve
-from pairflip.selection.executors import search_grids
+from pairflip.selection.executors import Execution
+from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Folds
-from pairflip.selection.progress import Show, foreseen_seconds
+from pairflip.selection.progress import foreseen_seconds
 from pairflip.selection.settings import GRID, LIKELIHOOD_GRID, Selection
-from pairflip.selection.subsampling import TooFewRows, half_samples, possible_sizes, rows_together
+from pairflip.selection.subsampling import (
+    TooFewRows,
+    found_in_halves,
+    half_samples,
+    possible_sizes,
+    rows_together,
+    search_halves,
+)
 from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import Candidates, Ranking, corrected_error
 from pairflip.selection.worker import TooFewColumns
-from pairflip.supports import filled_up
+from pairflip.supports import Ints, filled_up
 
-Ints = NDArray[np.int64]
-PAIRS = 50
-"""Pairs of half-samples that are averaged at most ..."""
-FEW_PAIRS = 12
-"""... and where a path takes long, because energies are not quadratic or groups are chosen as a whole."""
+_PAIRS = 50  # of half-samples that are averaged at most ...
+_FEW_PAIRS = 12  # ... and where a path takes long, because energies are not quadratic or groups are chosen as a whole
 
 
 def averages(selection: Selection) -> bool:
@@ -56,8 +58,8 @@ def ridges_of(problem: SubsetProblem, selection: Selection) -> tuple[float, ...]
 
 def _pairs(problem: SubsetProblem, selection: Selection) -> int:
     """How many pairs of half-samples are averaged."""
-    most = PAIRS if problem.form.quadratic and not problem.form.grouped else FEW_PAIRS
-    return min(selection.stability or PAIRS, most)
+    most = _PAIRS if problem.form.quadratic and not problem.form.grouped else _FEW_PAIRS
+    return min(selection.stability or _PAIRS, most)
 
 
 def foreseen_average(grid: Grid, selection: Selection, threads: int) -> float:
@@ -65,70 +67,44 @@ def foreseen_average(grid: Grid, selection: Selection, threads: int) -> float:
     if not averages(selection):
         return 0.0
     problem, count = grid.problem, 2 * _pairs(grid.problem, selection)
-    half = plan_halves(problem, grid.sizes, grid.folds, seed=0, engine=grid.engine, effort="quick", prove=False)
+    half = plan_halves(problem, grid.sizes, grid.folds, grid.engine, effort="quick", prove=False)
     chains = {k: count * half.chains for k in grid.sizes}
     return len(ridges_of(problem, selection)) * foreseen_seconds(half, chains, count, threads)
 
 
-def with_average(
-    curve: SizeCurve,
-    problem: SubsetProblem,
-    selection: Selection,
-    groups: ArrayLike | None,
-    journal: Folder | None,
-    **how: Any,
-) -> SizeCurve:
+def with_average(curve: SizeCurve, problem: SubsetProblem, selection: Selection, run: Execution) -> SizeCurve:
     """The curve with the average over half-samples; without it where rows are too few and nobody asked for it."""
     if not averages(selection):
         return curve
-    folder = None if journal is None or not (Path(journal) / MANIFEST).exists() else Path(journal) / "averaged"
     sizes = tuple(int(k) for k in curve.sizes if k > 0)
     try:
-        average = average_halves(problem, sizes, selection, groups, journal=folder, **how)
+        return replace(curve, average=average_halves(problem, sizes, selection, run.below("averaged")))
     except (TooFewRows, TooFewColumns):
         if selection.predict_with == "average":
             raise
         return curve
-    return replace(curve, average=average)
 
 
-def average_halves(
-    problem: SubsetProblem,
-    sizes: Sequence[int],
-    selection: Selection,
-    groups: ArrayLike | None,
-    *,
-    engine: Any,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-) -> Average:
+def average_halves(problem: SubsetProblem, sizes: Sequence[int], selection: Selection, run: Execution) -> Average:
     """The models of half-samples at the size and ridge whose means predict the left-out rows best."""
-    halves = half_samples(problem, _pairs(problem, selection), selection.seed, groups, selection.cv)
+    halves = half_samples(problem, _pairs(problem, selection), selection.seed, run.groups, selection.cv)
     possible = possible_sizes(problem, sizes, halves)
     ridges = ridges_of(problem, selection)
     problems = [problem] if problem.shrinkage else [problem.with_shrinkage(ridge) for ridge in ridges]
-    how: dict[str, Any] = {"seed": selection.seed, "engine": engine, "effort": "quick", "prove": False, "ridge": ridges}
-
-    def paths(problem: SubsetProblem, sizes: tuple[int, ...]) -> list[Ints]:
-        """Columns (H, k) of every half at each size, from the path alone."""
-        grid = plan_halves(problem, sizes, halves, **how)
-        searched = search_grids([grid], [journal], n_jobs, progress, lambda done: done.results, first_folds=2)
-        ((_, results),) = searched
-        return [np.sort(results.of(k)[0][:, 0], axis=1) for k in sizes]
-
+    plan: dict[str, Any] = {"seed": selection.seed, "effort": "quick", "prove": False, "ridge": ridges}
     while True:  # a half may have fewer independent columns than rows
         try:
-            found = [paths(each, possible) for each in problems]
+            results = [search_halves(each, possible, halves, run, **plan) for each in problems]
             break
         except TooFewColumns:
             if len(possible) == 1:
                 raise
             possible = possible[:-1]
+    supports = [[found_in_halves(each, k)[:, 0] for k in possible] for each in results]  # of the path alone
     unit = np.zeros(problem.n_rows, np.int64)  # rows that vary together
-    for number, rows in enumerate(rows_together(problem, groups, selection.cv)[0]):
+    for number, rows in enumerate(rows_together(problem, run.groups, selection.cv)[0]):
         unit[rows] = number
-    return _chosen(problems, possible, halves, found, unit)
+    return _chosen(problems, possible, halves, supports, unit)
 
 
 @one_blas_thread()
@@ -170,7 +146,7 @@ def _chosen(
     candidates = Candidates(row_errors(predicted), each, np.repeat(unit[rows], q), np.array(sizes))
     errors = 0.5 * np.average(candidates.errors, axis=-1, weights=each)
     ridge, size = (int(at) for at in np.unravel_index(int(np.argmin(errors)), n_candidates))
-    middle = loss.told_by_the_mean(problem.y[rows], weights, None if problem.offset is None else problem.offset[rows])
+    middle = told_by_the_mean(problem, rows)
     if middle is None:
         middle = mean(judges[0].predicted(judges[0].without_columns()[None])[0])
     columns = _columns(problem, supports[ridge][size])

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.losses import Fit
 from pairflip.losses.influence import clustered_errors, robust_errors
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import SizeCurve, StandardErrors
+from pairflip.supports import Ints
 
 NAN = float("nan")
 
@@ -86,7 +86,7 @@ def coefficient_rows(curve: SizeCurve, size: int) -> list[Coefficient]:
     return table
 
 
-def standard_errors(problem: SubsetProblem, fits: Sequence[Fit], groups: NDArray[np.int64] | None = None) -> AllErrors:
+def standard_errors(problem: SubsetProblem, fits: Sequence[Fit], groups: Ints | None = None) -> AllErrors:
     """Standard errors of all final fits, clustered ones where rows (M,) have groups; not-a-number for few rows."""
     every = [problem.loss.influence(problem, fit) for fit in fits]
     ordinary = _by_size(problem, [influence.ordinary for influence in every])

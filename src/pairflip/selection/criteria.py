@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pairflip.engines.base import NOTHING
@@ -27,6 +26,7 @@ from pairflip.losses import HeldOutJudge
 from pairflip.problem import SubsetProblem
 from pairflip.selection.curve import ClassErrors, SizeCurve, SurvivalErrors, TargetErrors
 from pairflip.selection.folds import Folds
+from pairflip.supports import Ints
 
 HALF = 0.5
 """Rows with a probability above this are put into the second class."""
@@ -97,7 +97,7 @@ def class_errors(
     )
 
 
-def class_of(probabilities: Floats, q: int) -> NDArray[np.int64]:
+def class_of(probabilities: Floats, q: int) -> Ints:
     """The most probable class (..., P) by the q probabilities of each row (..., P q)."""
     if q == 1:
         return np.asarray(probabilities > HALF, dtype=np.int64)
@@ -123,14 +123,14 @@ def roc(observed: Floats, predicted: Floats, weights: Floats) -> tuple[Floats, F
     return np.append(0.0, other / other[-1]), np.append(0.0, event / event[-1])
 
 
-def confusion(truth: NDArray[np.int64], predicted: NDArray[np.int64], weights: Floats, n: int) -> Floats:
+def confusion(truth: Ints, predicted: Ints, weights: Floats, n: int) -> Floats:
     """Weights (n, n) of the rows of each class (first index) that were put into each of n classes."""
     table: Floats = np.bincount(n * truth + predicted, weights, n * n).astype(np.float64)
     return table.reshape(n, n)
 
 
 def survival_errors(
-    problem: SubsetProblem, errors: HeldOutJudge, folds: Folds, selected: Sequence[NDArray[np.int64]]
+    problem: SubsetProblem, errors: HeldOutJudge, folds: Folds, selected: Sequence[Ints]
 ) -> SurvivalErrors:
     """Risks and concordance at every size; risks of a fold are counted from the mean of its training rows."""
     row, weights = folds.row, problem.sample_weight[folds.row]
@@ -183,6 +183,6 @@ def in_units(curve: SizeCurve, values: Floats) -> Floats:
     """Observed or predicted values (..., P q) of held-out rows in the units of their targets."""
     if curve.targets is None:
         return values
-    fold: NDArray[np.int64] = curve.held_out_fold[:: len(curve.targets.names)]
+    fold: Ints = curve.held_out_fold[:: len(curve.targets.names)]
     plain = values.reshape(*values.shape[:-1], fold.size, -1) * curve.targets.scales[fold] + curve.targets.means[fold]
     return np.asarray(plain.reshape(values.shape))

@@ -15,6 +15,7 @@ from pairflip.preparation import Preparation
 from pairflip.rules import Units
 from pairflip.search.prove import Proof
 from pairflip.selection.stability import Stability
+from pairflip.supports import Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from pairflip.selection.prediction import Prediction
 
-Ints = NDArray[np.int64]
 PredictWith = Literal["subset", "average"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
@@ -20,27 +19,11 @@ from pairflip.losses import SEVERAL, loss_named
 from pairflip.preparation import Preparation
 from pairflip.search.datatree import as_tree
 from pairflip.search.prove import Proof
-from pairflip.selection.clusters import Clusters
-from pairflip.selection.curve import (
-    AnnealCurves,
-    Average,
-    ChosenError,
-    ClassErrors,
-    FoldFits,
-    Inclusion,
-    NullCheck,
-    OuterError,
-    RidgeSurface,
-    SizeCurve,
-    StandardErrors,
-    StandIns,
-    SurvivalErrors,
-    TargetErrors,
-    TrainingRange,
-)
+from pairflip.selection import curve as records
+from pairflip.selection.curve import SizeCurve
 from pairflip.selection.settings import RULES
-from pairflip.selection.stability import Stability
-from pairflip.supports import ABSENT
+from pairflip.selection.stability import Clusters, Stability
+from pairflip.supports import ABSENT, Ints
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,49 +37,56 @@ MOST_PREDICTIONS = 1_000_000
 
 _SHAPES: dict[type, dict[str, str]] = {
     SizeCurve: {
-        "S": "sizes cv_error cv_error_se energy_per_row unchanged agreement energies final_agreement exact criteria",
-        "S q": "intercepts",
-        "S A q": "always_coefs",
+        "S": "sizes cv_error=f cv_error_se energy_per_row energies exact criteria"
+        " unchanged=1 agreement=1 final_agreement=1",
+        "S q": "intercepts=f",
+        "S A q": "always_coefs=f",
         "S N": "selection_counts",
-        "S P": "predictions",
+        "S P": "predictions=f",
         "S C": "chain_cv_error",
-        "P": "held_out_rows held_out_fold held_out_unit observed weights",
-        "A": "always",
-        "S|F ?": "fold_supports",
-        "S|?": "supports",
-        "S|? q": "coefs",
+        "P": "held_out_rows=M held_out_fold=F held_out_unit observed=f weights=f",
+        "A": "always=N!",
+        "S|F ?": "fold_supports=N-",
+        "S|?": "supports=N!",
+        "S|? q": "coefs=f",
         "S|": "training_ranges proved",
-        "?": "groups",
+        "?": "groups=N!",
     },
-    StandIns: {"U": "columns", "U T": "others correlation"},
-    AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
-    FoldFits: {"T": "sizes", "T|F ? q": "coefs", "T|F A q": "always_coefs", "T F q": "intercepts"},
-    TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
-    StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
-    ClassErrors: {"c": "shares", "S": "misclassified auc"},
-    SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
-    NullCheck: {"n": "r2 set_frequency overlap highest"},
-    Proof: {"k": "support", "n k": "supports", "n": "energies", "L": "within counts"},
-    OuterError: {"G": "sizes", "G|?": "supports", "O": "rows fold", "O q": "predictions", "q": "target_rmse target_r2"},
-    RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
-    TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
-    Average: {
+    records.StandIns: {"U": "columns=N!", "U T": "others=N- correlation"},
+    records.AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
+    records.FoldFits: {"T": "sizes", "T|F ? q": "coefs=f", "T|F A q": "always_coefs=f", "T F q": "intercepts=f"},
+    records.TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
+    records.StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
+    records.ClassErrors: {"c": "shares=1", "S": "misclassified auc"},
+    records.SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
+    records.NullCheck: {"n": "r2 set_frequency overlap highest"},
+    Proof: {"k": "support=N!", "n k": "supports=N!", "n": "energies", "L": "within counts"},
+    records.OuterError: {
+        "G": "sizes",
+        "G|?": "supports=N!",
+        "O": "rows=M fold=G",
+        "O q": "predictions",
+        "q": "target_rmse target_r2",
+    },
+    records.RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
+    records.TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
+    records.Average: {
         "Z": "sizes",
         "R": "ridges",
-        "R Z": "errors",
-        "H k": "supports",
-        "H k q": "coefs",
-        "H A q": "always_coefs",
-        "H q": "intercepts",
-        "n": "rows weights",
-        "n q": "observed predictions",
+        "R Z": "errors=f",
+        "H k": "supports=N-",
+        "H k q": "coefs=f",
+        "H A q": "always_coefs=f",
+        "H q": "intercepts=f",
+        "n": "rows=M weights",
+        "n q": "observed=f predictions=f",
     },
-    ChosenError: {},
-    Inclusion: {"n": "columns probability error coef_mean coef_sd"},
+    records.ChosenError: {},
+    records.Inclusion: {"n": "columns=N! probability error coef_mean coef_sd"},
     Clusters: {"|?": "members", "w": "widths numbers"},
     Stability: {
         "Z": "sizes",
-        "U": "columns",
+        "U": "columns=N!",
         "N": "profile",
         "Z|": "clusters",
         "Z|?": "chosen",
@@ -108,10 +98,10 @@ _SHAPES: dict[type, dict[str, str]] = {
 predictions, A forced ones.
 
 q are targets or classes, an axis that is there only where there are several; other letters take the first length they
-meet within a record, ? any length. Before a bar stands the length of a tuple.
+meet within a record, ? any length. Before a bar stands the length of a tuple. After "=" stands what the numbers are: f
+finite, 1 fractions, a letter indices below that length; N! different ones in each row, N- perhaps -1 among them.
 """
 _OF_LOSS = {"targets": (SEVERAL,), "classes": ("logistic", "multinomial"), "survival": ("cox",)}
-_FINITE = ("cv_error", "intercepts", "always_coefs", "observed", "weights", "predictions")
 _IMPUTED = ("missing", "same", "of")
 _FACTS = {
     "p_value": (0.0, 1.0),
@@ -212,7 +202,10 @@ def _read(kind: Any, value: Any, name: str, lengths: dict[str, int], shape: str 
             }
         )
     if origin is np.ndarray:
-        return _shaped(_array(value, get_args(inner[1])[0], name), shape, name, lengths)
+        shape, _, rule = shape.partition("=")
+        array = _shaped(_array(value, get_args(inner[1])[0], name), shape, name, lengths)
+        _check_rule(array, rule, name, lengths)
+        return array
     if origin is tuple:
         length, _, of_each = shape.rpartition("|")
         _require(isinstance(value, list), name, "expected a list")
@@ -233,7 +226,8 @@ def _read(kind: Any, value: Any, name: str, lengths: dict[str, int], shape: str 
 def _declared(kind: Any) -> list[tuple[str, Any, str, bool]]:
     """Name, type and shape of each field of a record, and whether it has to be in a file."""
     hints = get_type_hints(kind)
-    shapes = {field: spec for spec, each in _SHAPES[kind].items() for field in each.split()}
+    ruled = [(spec, *field.partition("=")) for spec, each in _SHAPES[kind].items() for field in each.split()]
+    shapes = {field: f"{spec}={rule}" for spec, field, _, rule in ruled}
     return [(each.name, hints[each.name], shapes.get(each.name, ""), each.default is MISSING) for each in fields(kind)]
 
 
@@ -263,29 +257,34 @@ def _shaped(array: NDArray[Any], shape: str, name: str, lengths: dict[str, int])
     return array
 
 
+def _check_rule(array: NDArray[Any], rule: str, name: str, lengths: dict[str, int]) -> None:
+    """Refuse numbers that are not finite, fractions, or indices below a length, as the rule asks for."""
+    if rule == "f":
+        _require(bool(np.isfinite(array).all()), name, "expected finite numbers")
+    elif rule == "1":
+        _check_range(array, 0, 1 + _ROUNDING, name)
+    elif rule:
+        _check_range(array, ABSENT if rule.endswith("-") else 0, lengths[rule[0]] - 1, name)
+        if rule.endswith("!"):
+            _check_different(array, name)
+
+
 def _check_curve(curve: SizeCurve) -> None:
     """Refuse numbers that cannot be, and parts that do not belong to the loss."""
     n = len(curve.names)
     _require(curve.n_rows > 0 and curve.n_folds > 0 and n > 0, "n_rows, n_folds or names", "expected at least one")
     _require(0 in curve.sizes, "sizes", "expected 0 among them")
-    _check_columns([curve.sizes], n + 1, "sizes")
+    _check_range(curve.sizes, 0, n, "sizes")
+    _check_different(curve.sizes, "sizes")
     loss = curve.settings.get("loss", "squares")
     loss_named(loss)  # refuses one that is not known
     rule = curve.settings.get("choose", "auto")
     _require(rule in RULES and (rule not in ("bic", "ebic") or rule in curve.criteria), "settings choose")
     for name, losses in _OF_LOSS.items():
         _require((getattr(curve, name) is not None) == (loss in losses), name)
-    for name in _FINITE:
-        _require(bool(np.isfinite(getattr(curve, name)).all()), name, "expected finite numbers")
     _require(bool((curve.cv_error >= -_ROUNDING).all()), "cv_error", "expected no negative numbers")
     _require(bool((curve.weights >= 0).all() and curve.weights.any()), "weights", "expected no negative numbers")
-    for name in ("unchanged", "agreement", "final_agreement"):
-        _check_range(getattr(curve, name), 0, 1 + _ROUNDING, name)
-    _check_range(curve.held_out_rows, 0, curve.n_rows - 1, "held_out_rows")
-    _check_range(curve.held_out_fold, 0, curve.n_folds - 1, "held_out_fold")
     _check_range(curve.selection_counts, 0, curve.n_folds, _SPARSE)
-    _check_range(curve.stand_ins.others, ABSENT, n - 1, "stand_ins")
-    _check_columns([curve.always, curve.stand_ins.columns], n, "always or stand_ins")
     for name, (low, high) in _FACTS.items():
         value = curve.facts.get(name, low)
         fits = type(value) in (int, float) and low <= value <= high
@@ -304,77 +303,63 @@ def _check_curve(curve: SizeCurve) -> None:
 
 
 def _check_by_size(curve: SizeCurve) -> None:
-    """Refuse fits with columns that do not exist, or of another number of columns than their size says."""
-    n, errors = len(curve.names), (curve.standard_errors, curve.robust_errors, curve.clustered_errors)
-    for at, (size, support, coef) in enumerate(zip(curve.sizes.tolist(), curve.supports, curve.coefs, strict=True)):
-        folds = curve.fold_supports[at]
-        _check_columns([support], n, "supports")
+    """Refuse fits of another number of columns than their size says."""
+    errors = [each for each in (curve.standard_errors, curve.robust_errors, curve.clustered_errors) if each is not None]
+    ranges = curve.training_ranges or (None,) * len(curve.sizes)
+    for at, (size, support, known) in enumerate(zip(curve.sizes.tolist(), curve.supports, ranges, strict=True)):
         _require(not np.isin(support, curve.always).any(), "supports", "expected no column that is always in the model")
-        _require(len(coef) == support.size and bool(np.isfinite(coef).all()), "coefs")
-        fits = all(each is None or each.chosen[at].size == support.size for each in errors)
+        _require(len(curve.coefs[at]) == support.size, "coefs")
+        fits = all(each.chosen[at].size == support.size for each in errors)
         _require(fits, "standard_errors, robust_errors or clustered_errors")
-        _check_range(folds, 0 if curve.groups is None else ABSENT, n - 1, "fold_supports")
         if curve.groups is None:
-            _require(support.size == folds.shape[1] == size, "supports", "expected as many columns as the size says")
-        known = None if curve.training_ranges is None else curve.training_ranges[at]
+            _check_present(curve.fold_supports[at], "fold_supports")
+            fits = support.size == curve.fold_supports[at].shape[1] == size
+            _require(fits, "supports", "expected as many columns as the size says")
         fits = known is None or known.means.size == support.size + curve.always.size
         _require(fits, "training_ranges", "they do not fit the columns of the sizes")
-    fold_fits = curve.fold_fits
-    if fold_fits is not None:
-        _require(bool(np.isfinite(fold_fits.intercepts).all()), "fold_fits", "expected finite numbers")
-        for size, coefs, forced in zip(fold_fits.sizes.tolist(), fold_fits.coefs, fold_fits.always_coefs, strict=True):
+    if curve.fold_fits is not None:
+        for size, coefs in zip(curve.fold_fits.sizes.tolist(), curve.fold_fits.coefs, strict=True):
             fits = coefs.shape[1] == curve.fold_supports[curve.at(size)].shape[1]
             _require(fits, "fold_fits", "they do not fit the columns of the folds")
-            fits = bool(np.isfinite(coefs).all() and np.isfinite(forced).all())
-            _require(fits, "fold_fits", "expected finite numbers")
 
 
 def _check_other_parts(curve: SizeCurve) -> None:
     """Refuse parts that were asked for besides and do not fit the rest."""
-    n, classes, outer, stability = len(curve.names), curve.classes, curve.outer, curve.stability
-    _check_columns((curve.groups or {}).values(), n, "groups")
+    n, classes, ridges, stability = len(curve.names), curve.classes, curve.ridge_surface, curve.stability
     if classes is not None:
         _require(classes.shares.size == len(classes.labels) >= 2, "classes")
         _require(classes.several == (classes.auc is None), "classes")
-        _check_range(classes.shares, 0, 1 + _ROUNDING, "classes")
-    if curve.ridge_surface is not None:
-        _require(curve.ridge_surface.ridge in curve.ridge_surface.ridges, "ridge_surface", "they do not fit the sizes")
-    if curve.inclusion is not None:
-        _check_columns([curve.inclusion.columns], n, "inclusion")
-    if outer is not None:
-        _check_range(outer.rows, 0, curve.n_rows - 1, "outer rows")
-        _check_range(outer.fold, 0, len(outer.supports) - 1, "outer fold")
-        _check_columns(outer.supports, n, "outer supports")
+    if ridges is not None:
+        _require(ridges.ridge in ridges.ridges, "ridge_surface", "they do not fit the sizes")
     if (average := curve.average) is not None:
         _require(average.size in average.sizes and average.ridge in average.ridges, "average")
-        _check_range(average.supports, 0 if curve.groups is None else ABSENT, n - 1, "average supports")
-        _check_range(average.rows, 0, curve.n_rows - 1, "average rows")
         _require(bool((average.weights > 0).all()), "average weights", "expected numbers above 0")
-        for name in ("errors", "coefs", "always_coefs", "intercepts", "observed", "predictions"):
-            _require(bool(np.isfinite(getattr(average, name)).all()), f"average {name}", "expected finite numbers")
-    for proof in filter(None, curve.proved or ()):
-        _check_columns([proof.support, *proof.supports], n, "proved")
+        if curve.groups is None:
+            _check_present(average.supports, "average supports")
     if stability is not None:
         _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
         _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")
         fits = stability.columns.size == len(stability.names) and bool((np.diff(stability.columns) > 0).all())
         _require(fits, "stability columns")
-        _check_columns([stability.columns], n, "stability columns")
         for at, size in enumerate(stability.sizes.tolist()):
             chosen, supports = stability.chosen[at], stability.supports[at]
             fits = supports.shape == stability.coefs[at].shape[:2] == (2 * stability.pairs, size)
             known = bool(np.isin([*chosen, *supports.ravel()], stability.columns).all())
             _require(fits and known and chosen.size == size, "stability supports")
         for clusters in stability.clusters or ():
-            _check_columns([np.concatenate([*clusters.members, np.zeros(0, np.int64)])], n, "stability clusters")
+            members = np.concatenate([*clusters.members, np.zeros(0, np.int64)])
+            _check_range(members, 0, n - 1, "stability clusters")
+            _check_different(members, "stability clusters")
             _check_range(clusters.widths, 1, n, "stability clusters")
 
 
-def _check_columns(parts: Iterable[NDArray[np.int64]], n: int, name: str) -> None:
-    """Refuse columns that do not exist, and two of one kind."""
-    for columns in parts:
-        _check_range(columns, 0, n - 1, name)
-        _require(np.unique(columns).size == columns.size, name, "expected different columns")
+def _check_present(columns: Ints, name: str) -> None:
+    _require(bool((columns != ABSENT).all()), name, "expected columns only, where there are no groups")
+
+
+def _check_different(columns: Ints, name: str) -> None:
+    fits = all(np.unique(row).size == row.size for row in np.atleast_2d(columns))
+    _require(fits, name, "expected different columns")
 
 
 def _check_range(values: NDArray[Any], low: float, high: float, name: str) -> None:

@@ -150,8 +150,7 @@ class Device:
         """Where the chains of each cell went; nothing where the device fails."""
         if cells and not self._failure:
             try:
-                walked: list[WalkResult] = self._engine.walk([(cell.form, cell.plan) for cell in cells], tick=tick)
-                return walked
+                return list(self._engine.walk([(cell.form, cell.plan) for cell in cells], tick=tick))
             except failures_of(self._engine) as error:
                 self._failure = failure_note(error)
         return []
@@ -159,24 +158,20 @@ class Device:
     @one_blas_thread()
     def _judge(self, cells: Sequence[Cell], walked: Sequence[WalkResult]) -> tuple[int, list[Outcome]]:
         """What chains of one size found: each one's better of last and best support, by the folds' inner products."""
-        job = cells[0].job
+        job, pairs = cells[0].job, list(zip(cells, walked, strict=True))
         if cells[0].task.fold == ALL_ROWS:
-            answers = zip(cells, walked, strict=True)
-            return job, [annealed(cell.task, cell.form, cell.plan, each) for cell, each in answers]
+            return job, [annealed(cell.task, cell.form, cell.plan, result) for cell, result in pairs]
         counts = [cell.plan.chains for cell in cells]
-        fold, yy = (
-            np.repeat(values, counts) for values in zip(*((c.task.fold, c.form.yy) for c in cells), strict=True)
-        )
-        last, best = (
-            np.vstack([cell.form.candidates[getattr(each, name)] for cell, each in zip(cells, walked, strict=True)])
-            for name in ("support", "best_support")
-        )
+        fold = np.repeat([cell.task.fold for cell in cells], counts)
+        yy = np.repeat([cell.form.yy for cell in cells], counts)
+        last = np.vstack([cell.form.candidates[result.support] for cell, result in pairs])
+        best = np.vstack([cell.form.candidates[result.best_support] for cell, result in pairs])
         at_end, lowest = self._errors(job).energies(np.tile(fold, 2), np.vstack([last, best])).reshape(2, -1)
         better = is_lower(lowest, at_end, yy)
         supports, energies = np.where(better[:, None], best, last), np.where(better, lowest, at_end)
         ends = np.cumsum(counts)[:-1]
         parts = zip(cells, np.split(supports, ends), np.split(energies, ends), strict=True)
-        return job, [Outcome(cell.task, some, level, NO_STEPS) for cell, some, level in parts]
+        return job, [Outcome(cell.task, support, energy, NO_STEPS) for cell, support, energy in parts]
 
     def _errors(self, job: int) -> Any:
         """The energies of a job's folds; two threads may make the same at once, which does no harm."""
@@ -189,10 +184,10 @@ class Device:
 def _alike(cells: Sequence[Cell], walked: Sequence[WalkResult]) -> list[tuple[list[Cell], list[WalkResult]]]:
     """Cells of one job and one size, whose chains are judged together; those of all rows by themselves."""
     groups = defaultdict[tuple[int, int, bool], tuple[list[Cell], list[WalkResult]]](lambda: ([], []))
-    for cell, each in zip(cells, walked, strict=False):  # nothing was walked where the device failed
-        some_cells, some_walked = groups[cell.job, cell.task.size, cell.task.fold == ALL_ROWS]
-        some_cells.append(cell)
-        some_walked.append(each)
+    for cell, result in zip(cells, walked, strict=False):  # nothing was walked where the device failed
+        cells_alike, walked_alike = groups[cell.job, cell.task.size, cell.task.fold == ALL_ROWS]
+        cells_alike.append(cell)
+        walked_alike.append(result)
     return list(groups.values())
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
 
 from pairflip.blas import one_blas_thread
-from pairflip.engines import get_engine
+from pairflip.engines import Engine, get_engine
 from pairflip.jobs import check_jobs
-from pairflip.journal_file import Folder
+from pairflip.journal_file import MANIFEST, Folder
 from pairflip.search.best_subset import BY_COLUMNS
 from pairflip.selection.device import Device, Job, find_device
 from pairflip.selection.journal import Journal
@@ -29,6 +32,21 @@ _REMOTE_BATCH_NS = 3e9  # a cluster: seconds, so that the scheduler has little t
 _ROUND = 8  # batches per worker
 
 
+class Execution(NamedTuple):
+    """Who does the searches of a selection, where they are kept and shown; and which rows belong together."""
+
+    engine: str | Engine = "auto"
+    n_jobs: int | None = None
+    journal: Folder | None = None
+    progress: Show = False
+    groups: ArrayLike | None = None
+
+    def below(self, *names: str) -> Execution:
+        """The same for a later step, whose journal is a folder in this one; none where that was removed meanwhile."""
+        kept = self.journal is not None and (Path(self.journal) / MANIFEST).exists()
+        return self._replace(journal=Path(self.journal, *names) if self.journal is not None and kept else None)
+
+
 class Searched(NamedTuple):
     """A grid whose chains are all there."""
 
@@ -38,7 +56,13 @@ class Searched(NamedTuple):
     notes: list[str]  # what a reader of the result should know about how it was computed
 
 
-Answer = TypeVar("Answer")
+def search_grid(
+    grid: Grid, execution: Execution, *, shard: tuple[int, int] = (1, 1), first_folds: int | None = None
+) -> Results:
+    """What all chains of one grid find, or those of a shard of it."""
+    journal, n_jobs, progress = execution.journal, execution.n_jobs, execution.progress
+    (searched,) = search_grids([grid], [journal], n_jobs, progress, shard=shard, first_folds=first_folds)
+    return searched.results
 
 
 def search_grids(
@@ -46,12 +70,11 @@ def search_grids(
     folders: Sequence[Folder | None],
     n_jobs: int | None,
     progress: Show,
-    finish: Callable[[Searched], Answer],
     *,
     shard: tuple[int, int] = (1, 1),
     first_folds: int | None = None,
-) -> Iterator[tuple[int, Answer]]:
-    """Do what the journals do not hold yet, and yield (grid, what `finish` makes of it) when all chains are there."""
+) -> Iterator[Searched]:
+    """Do what the journals do not hold yet, and yield each grid when all its chains are there."""
     check_jobs(n_jobs)
     if progress not in (True, False, None, "log", "late"):
         raise ValueError(f"progress is {progress!r}; expected True, False, None, 'log' or 'late'.")
@@ -67,8 +90,8 @@ def search_grids(
         device = None if engine is None else Device(engine, jobs, n_jobs)
         show = None
         if len(grids) == 1:
-            threads = n_jobs if device is None else 0
-            show = stack.enter_context(SelectionProgress(known[0], jobs[0][1], progress, folders[0], threads))
+            shown = known[0], jobs[0][1], progress, folders[0], n_jobs, device is not None
+            show = stack.enter_context(SelectionProgress(*shown))
 
         complete: list[tuple[int, list[Outcome]]] = [(n, []) for n, chains in enumerate(remaining) if chains == 0]
         stream = _run_jobs(jobs, n_jobs) if device is None else device.outcomes(None if show is None else show.tick)
@@ -93,7 +116,7 @@ def search_grids(
                     notes += journal.notes
                 name = get_engine(grid.engine).name if device is None else device.name
                 known[number] = Results(grid)  # of many problems, not all results are kept
-                yield number, finish(Searched(number, results, name, notes))
+                yield Searched(number, results, name, notes)
 
 
 def _run_jobs(jobs: Sequence[Job], n_jobs: int | None) -> Generator[tuple[int, list[Outcome]], None, None]:

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
 from pairflip.least_squares import SINGULAR, Floats
@@ -21,14 +20,15 @@ from pairflip.projection import column_blocks
 from pairflip.search.schedule import forward_energies
 from pairflip.selection.folds import Folds
 from pairflip.sparse import dense, is_sparse
+from pairflip.supports import Ints
 from pairflip.text import number, plural, quoted
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
-_CLEAR = 3.0  # standard errors from zero: one table in a thousand whose rows are in no order
-_STRONG = 0.3
-_COPY = 0.9999
+_CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
+_STRONG = 0.3  # ... and above this
+_COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
 _NAMED = 3  # copies of the target that a sentence names
 _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
 _BLOCK = 2**18  # numbers of the table that are looked at together
@@ -136,13 +136,13 @@ def imputed_words(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def told_by_the_mean(problem: SubsetProblem, row: NDArray[np.int64]) -> Floats | None:
+def told_by_the_mean(problem: SubsetProblem, row: Ints) -> Floats | None:
     """What the mean of some rows (with an offset, their mean rate) predicts for each of them; (P, q) of q targets."""
     offset = None if problem.offset is None else problem.offset[row]
     return problem.loss.told_by_the_mean(problem.y[row], problem.sample_weight[row], offset)
 
 
-def error_of_the_mean(problem: SubsetProblem, row: NDArray[np.int64], without_columns: float) -> float:
+def error_of_the_mean(problem: SubsetProblem, row: Ints, without_columns: float) -> float:
     """Mean error (twice cv_error) of rows that are predicted so; where there is no mean, that of no columns."""
     mean = told_by_the_mean(problem, row)
     if mean is None:
@@ -156,14 +156,13 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
     fits, separated, loss = curve.fold_fits, {}, problem.loss
     assert fits is not None
     assert isinstance(loss, Likelihood)
-    training = np.tile(problem.sample_weight > 0, (len(folds), 1))
-    for left_out, rows in zip(folds.left_out, training, strict=True):
-        rows[left_out] = False
+    present = np.flatnonzero(problem.sample_weight > 0)
+    training = [np.setdiff1d(present, left_out) for left_out in folds.left_out]
     for t, size in enumerate(fits.sizes.tolist()):
         supports, count = curve.fold_supports[curve.at(size)], 0
         for f, rows in enumerate(training):
-            eta = problem.values(supports[f], np.flatnonzero(rows)) @ fits.coefs[t][f] + fits.intercepts[t, f]
-            eta = eta + problem.values(curve.always, np.flatnonzero(rows)) @ fits.always_coefs[t][f]
+            eta = problem.values(supports[f], rows) @ fits.coefs[t][f] + fits.intercepts[t, f]
+            eta = eta + problem.values(curve.always, rows) @ fits.always_coefs[t][f]
             count += loss.separates(problem.y[rows], eta.reshape(len(eta), -1))
         if count:
             separated[str(size)] = count
@@ -190,17 +189,17 @@ def identical_rows(X: Any, y: Floats) -> int:
 
 
 SHUFFLES, FEWEST_SHUFFLES = 199, 59
-_SHUFFLED = 20_000_000  # numbers, in all shuffles together
+_SHUFFLED = 20_000_000  # numbers in all shuffled targets together: of many rows there are fewer shuffles
 _BATCH_BYTES = 32 * 2**20  # of targets, or of their products with the columns, that are in memory together
-_MOST_STEPS = 6
+_MOST_STEPS = 6  # of forward selection
 _ALIKE = 0.5  # correlation above which columns are averaged
-_AVERAGED_STEPS = 3
+_AVERAGED_STEPS = 3  # of forward selection among averages
 _MOST_AVERAGED = 5000  # columns: averages have a matrix of inner products of their own
 _BUDGET = 4e9  # multiplications
 
 
 @one_blas_thread()
-def shuffled_targets(form: Form, largest: int, seed: int = 0, share: float = 1.0) -> float:
+def shuffled_targets(form: Form, largest: int, share: float = 1.0) -> float:
     """Fraction of targets (this one and up to `SHUFFLES` shuffled ones) that the columns fit at least as remarkably.
 
     How remarkable: by what forward selection leaves of the target at each step. Where columns are alike, by what it
@@ -209,7 +208,7 @@ def shuffled_targets(form: Form, largest: int, seed: int = 0, share: float = 1.0
     targets. Several targets are shuffled together. Where rows stand for many others (`share` is their number over that
     of these), columns see as much less of a shuffled target.
     """
-    m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(seed)
+    m, n, q, rng = form.n_rows, form.n_columns, len(form.B), np.random.default_rng(0)
     steps = min(_MOST_STEPS, largest, n, m - 1)
     while q == 1 and steps > 1 and SHUFFLES * n * steps * (4.0 * steps + (0 if form.dense else m)) > _BUDGET:
         steps -= 1

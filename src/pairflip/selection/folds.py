@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.problem import SubsetProblem
+from pairflip.supports import Ints
 from pairflip.text import numbered
 
-Rows = NDArray[np.int64]
+Rows = Ints
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Folds:
         return np.concatenate(self.rows)
 
     @property
-    def fold(self) -> NDArray[np.int64]:
+    def fold(self) -> Ints:
         """Fold of each of them (P,)."""
         return np.repeat(np.arange(len(self.rows)), [r.size for r in self.rows])
 
@@ -50,7 +51,7 @@ class Folds:
         return [slice(int(end) - rows.size, int(end)) for end, rows in zip(ends, self.rows, strict=True)]
 
     @property
-    def unit(self) -> NDArray[np.int64]:
+    def unit(self) -> Ints:
         """The independent unit, from 0 on, that each of them belongs to (P,): its row, or its fold."""
         if self.block is not None:
             return np.unique(self.block[self.row], return_inverse=True)[1]
@@ -77,10 +78,8 @@ def as_folds(cv: Any, problem: SubsetProblem, groups: ArrayLike | None = None, s
     Rows that are in neither part of a split (a gap in time, say) are left out and not predicted. The rows of given
     splits are Python's indices, from 0, or masks. Where rows stand for blocks of others, blocks are left out.
     """
-    if problem.condensed is not None:
-        groups = blocks_as_groups(problem, cv, groups)
-        return replace(_folds(cv, problem, groups, seed), block=problem.condensed.block)
-    return _folds(cv, problem, groups, seed)
+    folds = _folds(cv, problem, blocks_as_groups(problem, cv, groups), seed)
+    return folds if problem.condensed is None else replace(folds, block=problem.condensed.block)
 
 
 def blocks_as_groups(problem: SubsetProblem, cv: Any, groups: Any) -> Any:
@@ -222,24 +221,25 @@ def _repeated(cv: Repeats, problem: SubsetProblem, present: Rows, groups: Any, s
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     how = f"{cv.folds} folds" + (f", {cv.times} times" if cv.times > 1 else "")
-    states = [(1_000_003 * seed + repetition) % 2**32 for repetition in range(cv.times)]
     if cv.times > 1 and cv.folds >= (present.size if groups is None else np.unique(groups).size):
         return _leave_one_out(problem, present, groups)
-    if groups is None:
-        if not 2 <= cv.folds <= present.size:
-            raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
-        kind: Any = KFold
+    splitter: Any = KFold
+    if groups is not None:
+        splitter, how = GroupKFold, f"{how}, of groups"
+    elif not 2 <= cv.folds <= present.size:
+        raise ValueError(f"cv is {cv.folds} folds; expected 2 to {present.size} (the number of rows).")
+    else:
         strata = problem.loss.strata(problem.y[present])
         if strata is not None and cv.folds <= np.unique(strata, return_counts=True)[1].max():
-            kind, how = StratifiedKFold, f"{how}, {'class' if problem.classes is not None else 'event'} shares kept"
-        splitters = [kind(cv.folds, shuffle=True, random_state=state) for state in states]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
-            splits = [split for splitter in splitters for split in _split(splitter, problem, present, None)]
-        return _checked(splits, how, problem, by_row=True)
-    splitters = [GroupKFold(cv.folds, shuffle=True, random_state=state) for state in states]
-    splits = [split for splitter in splitters for split in _split(splitter, problem, present, groups)]
-    return _checked(splits, f"{how}, of groups", problem)
+            kind = "class" if problem.classes is not None else "event"
+            splitter, how = StratifiedKFold, f"{how}, {kind} shares kept"
+    splits: list[tuple[Rows, Rows]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class may have fewer rows than there are folds
+        for repetition in range(cv.times):
+            random = splitter(cv.folds, shuffle=True, random_state=(1_000_003 * seed + repetition) % 2**32)
+            splits += _split(random, problem, present, groups)
+    return _checked(splits, how, problem, by_row=True if groups is None else None)
 
 
 def _numbers(rows: Any) -> Rows:

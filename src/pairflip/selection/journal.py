@@ -35,18 +35,8 @@ from pairflip.selection.worker import NO_STEPS, training_form
 
 _ROUNDING = 1e-8
 """As a fraction of y'y: energies of one support computed in two ways, or on two machines, differ by less than this."""
-_EXTENT = (
-    "sizes",
-    "chains",
-    "final_chains",
-    "polish",
-    "stability",
-    "stability_at",
-    "null",
-    "outer",
-    "choose",
-    "predict_with",
-)
+_EXTENT = ["sizes", "chains", "final_chains", "polish", "stability", "stability_at", "null", "outer", "choose"]
+_EXTENT += ["predict_with"]
 """How much is walked and what is done afterwards: a chain depends on its own (seed, size, fold, chain) only."""
 
 
@@ -58,24 +48,19 @@ def identity(grid: Grid, first_folds: int | None = None) -> dict[str, Any]:
     Half-samples have a path for each size, and are known by their `first_folds`, so that more can follow.
     """
     descends, several_ridges = grid.schedule is None, isinstance(grid.settings["ridge"], list)
-    unused = _EXTENT if descends else (*_EXTENT, "method", "effort", "prove")
-    preparation = grid.problem.preparation
-    known = {
-        "preprocess": preparation and preparation.text,  # first: another one makes other data, too
-        "data": grid.problem.hash,
-        "rows": grid.problem.n_rows,
-        "columns": grid.problem.n_columns,
-        **{name: value for name, value in grid.settings.items() if name not in (*unused, "preprocess")},
-    }
-    if preparation is None:
-        del known["preprocess"]
+    unused = [*_EXTENT, "preprocess"] if descends else [*_EXTENT, "preprocess", "method", "effort", "prove"]
+    problem, preparation = grid.problem, grid.problem.preparation
+    # Preprocessing first: another one makes other data, too.
+    manifest: dict[str, Any] = {} if preparation is None else {"preprocess": preparation.text}
+    manifest |= {"data": problem.hash, "rows": problem.n_rows, "columns": problem.n_columns}
+    manifest |= {name: value for name, value in grid.settings.items() if name not in unused}
     if descends:
         largest = max(grid.sizes) if first_folds is None else None
-        known |= {"largest_size": largest, "work": work_of(grid.in_fold)}
+        manifest |= {"largest_size": largest, "work": work_of(grid.in_fold)}
     if several_ridges:
-        known["ridge"] = "chosen with the size"  # each has lines of its own, and more may be added later
+        manifest["ridge"] = "chosen with the size"  # each has lines of its own, and more may be added later
     folds = grid.folds if first_folds is None else grid.folds.some(range(first_folds))
-    return {**known, "folds": folds.hash}
+    return {**manifest, "folds": folds.hash}
 
 
 class Journal(SealedLines):
@@ -104,7 +89,7 @@ class Journal(SealedLines):
                 supports = np.array([record["support"]], dtype=np.int64)
                 by_fold[fold].append(Outcome(task, supports, np.array([record["energy"]]), steps))
         for fold, outcomes in by_fold.items():
-            right = _believed(training_form(grid, fold), outcomes)
+            right = _verified(training_form(grid, fold), outcomes)
             self.dropped += len(outcomes) - len(right)
             for outcome in right:
                 results.add(outcome)
@@ -128,7 +113,7 @@ class Journal(SealedLines):
 
 
 @one_blas_thread()
-def _believed(form: Form, outcomes: list[Outcome]) -> list[Outcome]:
+def _verified(form: Form, outcomes: list[Outcome]) -> list[Outcome]:
     """The chains of one fold whose energy is that of their support there, by QR; each support is judged once."""
     known: dict[bytes, float] = {}
     right = []

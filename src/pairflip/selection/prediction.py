@@ -30,7 +30,7 @@ from pairflip.losses.influence import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
 from pairflip.selection.curve import Average, FoldFits, SizeCurve, TrainingRange
 from pairflip.selection.verdict import paired_difference, recommended_size
-from pairflip.supports import ABSENT
+from pairflip.supports import ABSENT, Ints
 from pairflip.text import listed
 
 if TYPE_CHECKING:
@@ -39,16 +39,17 @@ if TYPE_CHECKING:
     from pairflip.losses import HeldOutJudge
     from pairflip.problem import SubsetProblem
 
-AVERAGE = None
+AVERAGE = -1
 """In place of a size: the average over half-samples."""
 LEAST_COVERAGE = 0.5
 """Below it the two bounds might cross."""
 KEPT_NUMBERS = 100_000
 """So many coefficients of folds are kept in a curve and its file (some 2 MB); of more, only those of a few sizes."""
 OUTSIDE = 1.5
-"""With 1, some 2 % of new rows like 30 training rows were called outside, with 1.5 fewer than 0.5 %."""
-_FEW_OUTSIDE = 0.01  # of the rows
-_LEAST_REST = 0.1  # of 1 - h: a row that alone determines a coefficient must not hide all others
+"""New rows are outside beyond so many times the largest leverage: with 1, some 2 % of new rows like 30 training rows
+were called outside, with 1.5 fewer than 0.5 %."""
+_FEW_OUTSIDE = 0.01  # no warning is given where no larger fraction of the new rows is outside
+_LEAST_REST = 0.1  # least value of 1 - w h: a row that alone determines a coefficient must not hide all others
 _DEPENDENT = 1e-9  # singular values that are smaller, of scaled columns, are rounding errors
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
 
@@ -107,8 +108,8 @@ def predict(
     size = predicting_size(curve, size, predict_with)
     used = used_columns(curve, size, folds=interval is not None)
     needs = "the folds chose (without interval, those of the model will do)"
-    if interval is None or size is AVERAGE:
-        needs = "the model needs" if size is not AVERAGE else "the half-samples chose (predict_with='subset' needs few)"
+    if interval is None or size == AVERAGE:
+        needs = "the model needs" if size != AVERAGE else "the half-samples chose (predict_with='subset' needs few)"
     rows = as_new_rows(X if curve.preparation is None else curve.preparation.transform(X), curve.names, used, needs)
     of_model = rows[:, np.isin(used, used_columns(curve, size, folds=False))]
     far = outside(curve, of_model, size)
@@ -118,19 +119,20 @@ def predict(
     if bounds is None or interval is None:
         return points
     targets = None if curve.targets is None else list(curve.targets.names)
-    told = curve.average.size if size is AVERAGE and curve.average is not None else size
-    return Prediction(points, *bounds, told or 0, float(interval), targets, far)
+    n_columns = _average_of(curve).size if size == AVERAGE else size
+    return Prediction(points, *bounds, n_columns, float(interval), targets, far)
 
 
-def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None) -> int | None:
+def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None) -> int:
     """The size whose final fit predicts, or `AVERAGE`: as asked for, else as the selection says; a size is a subset."""
-    way = predict_with
-    if way is None:
-        way = "subset" if size is not None else curve.settings.get("predict_with", "subset")
-    if way not in ("subset", "average"):
-        raise ValueError(f"predict_with is {way!r}; expected 'subset' or 'average'.")
-    if way == "subset":
-        return recommended_size(curve) if size is None else size
+    if predict_with is None:
+        predict_with = "subset" if size is not None else curve.settings.get("predict_with", "subset")
+    if predict_with not in ("subset", "average"):
+        raise ValueError(f"predict_with is {predict_with!r}; expected 'subset' or 'average'.")
+    if predict_with == "subset":
+        size = recommended_size(curve) if size is None else size
+        curve.at(size)  # refuses a size that was not tried
+        return size
     if size is not None:
         raise ValueError(
             f"size is {size} and predict_with is 'average', which has a size of its own; expected one or the other."
@@ -143,9 +145,7 @@ def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None
     return AVERAGE
 
 
-def predict_known(
-    curve: SizeCurve, X: Floats, size: int | None, interval: float | None
-) -> tuple[Floats, Floats, Floats]:
+def predict_known(curve: SizeCurve, X: Floats, size: int, interval: float | None) -> tuple[Floats, Floats, Floats]:
     """Predictions and bounds (M,) of rows X of `used_columns`, some values missing; NaN for what is left open."""
     everything, needed = (used_columns(curve, size, folds=folds) for folds in (True, False))
     of_model = X[:, np.isin(everything, needed)]
@@ -157,9 +157,9 @@ def predict_known(
     return point, lower, upper
 
 
-def _points(curve: SizeCurve, X: Floats, size: int | None) -> Floats:
+def _points(curve: SizeCurve, X: Floats, size: int) -> Floats:
     """Predictions by the columns of the final fit, or the mean of those of the half-samples."""
-    if size is AVERAGE:
+    if size == AVERAGE:
         average, total = _average_of(curve), np.zeros((len(X), curve.n_outputs))
         coefs, intercepts = _dense(curve, used_columns(curve, AVERAGE, folds=False), average, average.supports)
         for coef, intercept in zip(coefs, intercepts, strict=True):
@@ -170,16 +170,13 @@ def _points(curve: SizeCurve, X: Floats, size: int | None) -> Floats:
     return np.asarray(curve.loss.mean(X @ coef + curve.intercepts[curve.at(size)]))
 
 
-def used_columns(curve: SizeCurve, size: int | None, *, folds: bool) -> NDArray[np.int64]:
+def used_columns(curve: SizeCurve, size: int, *, folds: bool) -> Ints:
     """Columns that a prediction needs, sorted: of the final fit and, for intervals, the folds; of all halves."""
-    chosen = [curve.always]
-    if size is AVERAGE:
-        chosen.append(_average_of(curve).supports.ravel())
+    if size == AVERAGE:
+        supports = [_average_of(curve).supports]
     else:
-        chosen.append(curve.supports[curve.at(size)])
-    if folds and size is not AVERAGE:
-        chosen.append(curve.fold_supports[curve.at(size)].ravel())
-    used = np.unique(np.concatenate(chosen)).astype(np.int64)
+        supports = [curve.supports[curve.at(size)], *([curve.fold_supports[curve.at(size)]] if folds else [])]
+    used = np.unique(np.concatenate([curve.always, *(each.ravel() for each in supports)])).astype(np.int64)
     return np.asarray(used[used != ABSENT])
 
 
@@ -213,9 +210,7 @@ def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
     return [size for size in curve.sizes.tolist() if size in named]
 
 
-def training_range(
-    problem: SubsetProblem, columns: NDArray[np.int64], with_leverages: bool = False
-) -> TrainingRange | None:
+def training_range(problem: SubsetProblem, columns: Ints, with_leverages: bool = False) -> TrainingRange | None:
     """What tells whether new rows are like those of the problem, in the columns of a model; None without columns."""
     if columns.size == 0:
         return None
@@ -233,10 +228,10 @@ def training_range(
     return TrainingRange(means * unit, norms * unit, factor, OUTSIDE * float(beside.max()) - of_constant, leverages)
 
 
-def outside(curve: SizeCurve, X: Floats, size: int | None) -> NDArray[np.bool_] | None:
+def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
     """Which new rows lie outside the range of the training rows; None where the result does not know that."""
     # The average may have more columns than there are rows, in which no row is like another.
-    if curve.training_ranges is None or size is AVERAGE:
+    if curve.training_ranges is None or size == AVERAGE:
         return None
     known = curve.training_ranges[curve.at(size)]
     if known is None:
@@ -264,7 +259,7 @@ def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
         warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
 
 
-def why_no_interval(curve: SizeCurve, size: int | None, interval: float) -> str | None:
+def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     """One sentence on why there cannot be such intervals at a size, or of the average; None where there can."""
     if isinstance(interval, bool) or not LEAST_COVERAGE <= interval < 1:
         return f"interval is {interval}; expected the fraction to cover, from {LEAST_COVERAGE} to below 1, such as 0.9."
@@ -273,21 +268,21 @@ def why_no_interval(curve: SizeCurve, size: int | None, interval: float) -> str 
             f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
             "class, means of counts and risks have no such interval; leave the interval out."
         )
-    fits = curve.fold_fits
-    if fits is None and size is not AVERAGE:
+    if size == AVERAGE:
+        n = _average_of(curve).rows.size
+    elif curve.fold_fits is None:
         return (
             "the result was saved by an older version and lacks the fits of its folds, so it gives predictions but no "
             "intervals; leave the interval out, or select again."
         )
-    if fits is not None and size is not AVERAGE and size not in fits.sizes:
-        sizes = ", ".join(map(str, fits.sizes.tolist()))
+    elif size not in curve.fold_fits.sizes:
+        sizes = ", ".join(map(str, curve.fold_fits.sizes.tolist()))
         return (
             f"size is {size}, but of this many folds the result keeps fits of sizes {sizes} only; take one of these "
             f"for intervals, or select again with size {size} alone."
         )
-    n = int(np.count_nonzero(np.bincount(curve.held_out_rows)))
-    if size is AVERAGE:
-        n = _average_of(curve).rows.size
+    else:
+        n = np.unique(curve.held_out_rows).size
     if _needed(interval, n) > n:
         return (
             f"interval is {interval:g}, but {n} held-out rows give intervals of coverage up to "
@@ -324,12 +319,12 @@ def _needed(interval: float, n: int) -> float:
     return interval * (n + 1) - 1e-9 * n
 
 
-def _bounds(curve: SizeCurve, X: Floats, size: int | None, interval: float) -> tuple[Floats, Floats]:
+def _bounds(curve: SizeCurve, X: Floats, size: int, interval: float) -> tuple[Floats, Floats]:
     """Lower and upper bounds (M,) of new rows; (M, q) of several targets, each by its own errors."""
     refusal = why_no_interval(curve, size, interval)
     if refusal is not None:
         raise ValueError(refusal)
-    if size is AVERAGE:
+    if size == AVERAGE:
         return _average_bounds(curve, X, interval)
     fits, supports = curve.fold_fits, curve.fold_supports[curve.at(size)]
     assert fits is not None
@@ -381,9 +376,7 @@ def _average_of(curve: SizeCurve) -> Average:
     return curve.average
 
 
-def _dense(
-    curve: SizeCurve, used: NDArray[np.int64], fits: FoldCoefficients | Average, supports: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _dense(curve: SizeCurve, used: Ints, fits: FoldCoefficients | Average, supports: Ints) -> tuple[Floats, Floats]:
     """Coefficients (F, U, q) of the `used` columns, zero where a fold (F, k) did not choose them; intercepts (F, q)."""
     q, fold = curve.n_outputs, np.arange(len(supports))[:, None]
     coefs = np.zeros((len(supports), used.size, q))

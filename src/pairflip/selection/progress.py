@@ -52,12 +52,13 @@ def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads:
 
 
 class SelectionProgress:
-    """A bar on a terminal, a line a minute in a log, or nothing; "late": of what takes long; n_jobs 0: a device."""
+    """A bar on a terminal, a line a minute in a log, or nothing; "late": only of what takes long."""
 
     def __init__(
-        self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None
+        self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None, gpu: bool
     ) -> None:
         self._grid, self._tasks, self._n_jobs, self._journal = results.grid, tasks, n_jobs, journal
+        self._has_cost_model = not gpu and self._grid.engine in ("auto", "numba")
         self._results, self._total, self._resumed = results, n_chains(tasks), results.n_chains
         self._sums = np.zeros((2, len(self._grid.sizes)))  # errors and rows of the folds that were scored
         self._scored = np.zeros((len(self._grid.sizes), len(self._grid.folds)), bool)
@@ -65,33 +66,37 @@ class SelectionProgress:
         self._began = self._shown = time.monotonic()
         self._first: tuple[float, int] | None = None  # when the first chains were done, and how many
         terminal = sys.stderr.isatty()
-        alone = current_process().name == "MainProcess" and current_thread() is main_thread()
-        self._kind = "bar" if terminal or show is True else "log" if show == "log" else "none"
-        if show is False:
-            self._kind = "none"
-        elif show == "late":  # where somebody sees it: not beside other workers
+        if show == "late":  # where somebody sees it: not beside other workers
+            alone = current_process().name == "MainProcess" and current_thread() is main_thread()
             self._kind = "late" if alone and (terminal or "ipykernel" in sys.modules) else "none"
+        elif show is True or (terminal and show is not False):
+            self._kind = "bar"
+        else:
+            self._kind = "log" if show == "log" else "none"
         self._bar: Any = None
         self._context: AbstractContextManager[Any] = nullcontext()
 
     def __enter__(self) -> SelectionProgress:
+        if self._kind == "bar" and self._total:
+            self._open_bar()
         if self._kind in ("bar", "log"):
-            if self._kind == "bar" and self._total:
-                self._open_bar()
             if self._resumed:
                 _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
-            following = _following.get()
-            # The cost model knows the compiled engine on CPUs.
-            device = self._n_jobs == 0 or self._grid.engine not in ("auto", "numba")
-            if self._tasks and not device and following is not None:
-                threads, chains = workers(self._n_jobs), Counter[int]()
-                for task in self._tasks:
-                    chains[task.size] += task.last - task.first
-                seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
-                text = expected_time(seconds + following, threads)
-                if text is not None and expected_time(seconds, threads) is not None:  # else it ends before it is read
-                    _say(text)
+            self._say_how_long()
         return self
+
+    def _say_how_long(self) -> None:
+        """Tell the expected time, unless the search ends before that is read."""
+        following = _following.get()
+        if not (self._tasks and self._has_cost_model) or following is None:
+            return
+        threads, chains = workers(self._n_jobs), Counter[int]()
+        for task in self._tasks:
+            chains[task.size] += task.last - task.first
+        seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
+        text = expected_time(seconds + following, threads)
+        if text is not None and expected_time(seconds, threads) is not None:
+            _say(text)
 
     def _open_bar(self) -> None:
         from rich.console import Console

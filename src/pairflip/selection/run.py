@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,18 @@ from pairflip.engines import Engine
 from pairflip.jobs import check_jobs, workers
 from pairflip.journal_file import Folder
 from pairflip.problem import SubsetProblem, check_problem
-from pairflip.selection.after_selection import outer_error, outer_folds, seconds_after_grid, with_checks
+from pairflip.selection.after_selection import (
+    outer_error,
+    outer_folds,
+    seconds_after_grid,
+    with_checks,
+    with_imputations,
+)
 from pairflip.selection.assemble import assemble
 from pairflip.selection.averaging import with_average
 from pairflip.selection.curve import RidgeSurface, SizeCurve
-from pairflip.selection.executors import Searched, search_grids
+from pairflip.selection.executors import Execution, search_grid, search_grids
 from pairflip.selection.folds import blocks_as_groups
-from pairflip.selection.imputation import with_imputations
 from pairflip.selection.journal import identity
 from pairflip.selection.progress import Show, followed_by
 from pairflip.selection.settings import Selection, as_selection
@@ -76,9 +80,9 @@ def select_size(
     check_jobs(n_jobs)
     problem = check_problem(problem).preprocessed(preprocess)
     selection, grids = _plan(problem, sizes, cv, settings, engine, groups)
-    groups = blocks_as_groups(problem, selection.cv, groups)
+    run = Execution(engine, n_jobs, journal, progress, blocks_as_groups(problem, selection.cv, groups))
     if selection.outer:
-        outer_folds(problem, selection, groups)  # what is wrong with them is said before anything is searched
+        outer_folds(problem, selection, run.groups)  # what is wrong with them is said before anything is searched
     curves = []
     for number, grid in enumerate(grids):
         with followed_by(None if number else seconds_after_grid(grids, selection, workers(n_jobs))):
@@ -89,16 +93,14 @@ def select_size(
         curve = _with_surface(curves, selection.ridges)
         grid = grids[selection.ridges.index(curve.ridge)]
     with followed_by(None):
-        curve = with_checks(curve, grid, selection, groups, journal, n_jobs, progress)
-        curve = with_average(
-            curve, problem, selection, groups, journal, engine=grid.engine, n_jobs=n_jobs, progress=progress
-        )
-        curve = with_imputations(curve, grid.problem, selection, engine, n_jobs)
+        of_grid = run._replace(engine=grid.engine)
+        curve = with_checks(curve, grid, selection, of_grid)
+        curve = with_average(curve, problem, selection, of_grid)
+        curve = with_imputations(curve, grid.problem, selection, run)
         if not selection.outer:
             return curve
         began = time.perf_counter()
-        select = partial(select_size, engine=engine, n_jobs=n_jobs, progress=progress)
-        outer = outer_error(problem, selection, groups, journal, select)
+        outer = outer_error(problem, selection, run, select_size)
     return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
 
 
@@ -143,10 +145,9 @@ def select_many(
     grids = [plan_work(problem, each, engine, None) for problem, each in zip(problems, chosen, strict=True)]
     folders = [None if journal is None else Path(journal) / f"{number:04d}" for number in range(len(grids))]
     for number, curve in _curves(grids, chosen, folders, n_jobs, progress=False):
-        where = None, folders[number]
-        curve = with_checks(curve, grids[number], chosen[number], *where, n_jobs, progress=False)
-        how = {"engine": grids[number].engine, "n_jobs": n_jobs, "progress": False}
-        yield number, with_average(curve, problems[number], chosen[number], *where, **how)
+        run = Execution(grids[number].engine, n_jobs, folders[number])
+        checked = with_checks(curve, grids[number], chosen[number], run)
+        yield number, with_average(checked, problems[number], chosen[number], run)
 
 
 def run_shard(
@@ -184,13 +185,8 @@ def run_shard(
     if not 1 <= part <= of:
         raise ValueError(f"shard is {shard!r}; expected 'part/of' with 1 <= part <= of, for instance '3/64'.")
     _, grids = _plan(check_problem(problem).preprocessed(preprocess), sizes, cv, settings, engine, groups)
-    held = 0
-    for grid in grids:
-        ((_, chains),) = search_grids(
-            [grid], [journal], n_jobs, progress, lambda searched: searched.results.n_chains, shard=(part, of)
-        )
-        held += chains
-    return held
+    run = Execution(engine, n_jobs, journal, progress)
+    return sum(search_grid(grid, run, shard=(part, of)).n_chains for grid in grids)
 
 
 def identify(
@@ -231,9 +227,5 @@ def _curves(
 ) -> Iterator[tuple[int, SizeCurve]]:
     """(grid, curve) of every grid as it is finished."""
     began = time.perf_counter()
-
-    def finish(searched: Searched) -> SizeCurve:
-        number, results, engine, notes = searched
-        return assemble(results, selections[number], engine=engine, notes=notes, began=began, n_jobs=n_jobs)
-
-    return search_grids(grids, folders, n_jobs, progress, finish)
+    for searched in search_grids(grids, folders, n_jobs, progress):
+        yield searched.number, assemble(searched, selections[searched.number], began, n_jobs)

@@ -152,12 +152,12 @@ class Selection:
 
 
 RULES = ("auto", "best", "one_se", "bic", "ebic")
-"""By which the size may be chosen."""
+"""The rules by which the size may be chosen."""
 GRID = (0.0, 0.1, 1.0)
-"""What ``ridge="auto"`` tries; six values chose about as well, in twice the time."""
+"""What ``ridge="auto"`` tries for squared error; six values chose about as well, in twice the time."""
 LIKELIHOOD_GRID = (0.01, 0.1, 1.0)
-"""The same for classes and counts, and their default. Without a penalty, training rows that are separated completely
-give held-out probabilities of 0 and 1, and a few rows decide about everything (docs/decisions/031)."""
+"""What ``ridge="auto"``, the default there, tries for classes and counts. Without a penalty, training rows that are
+separated completely give held-out probabilities of 0 and 1, and a few rows decide everything (docs/decisions/031)."""
 _EXPECTED = "expected 'auto', or values >= 0 in units of the scaled columns, for instance [0, 0.1, 1]"
 _LARGEST_COUNT = 10_000
 _DEFAULT_LARGEST = 10

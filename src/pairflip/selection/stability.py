@@ -1,28 +1,42 @@
-"""Which columns and clusters are selected again in half-samples, and bounds on how many of them are without effect."""
+"""Which columns and clusters are selected again in half-samples, and bounds on how many of them are without effect.
+
+Clusters are columns that stand in for each other: windows of ordered columns, otherwise columns correlated with one of
+them. They are made from the table alone, never from the target, and may overlap: a partition would have arbitrary
+boundaries, and a band that half-samples find on both sides of one would be told as two rare ones. The bound on false
+clusters therefore sums over all of them. Those that are told have no column in common, the most frequent first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.selection.clusters import Clusters
+from pairflip.moments import Form
+from pairflip.problem import SubsetProblem
+from pairflip.rules import name_positions
+from pairflip.supports import Ints
 from pairflip.text import percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Ints = NDArray[np.int64]
 
 THRESHOLD = 0.8
 """Columns selected in at least this fraction of the half-samples are called stable."""
 FEWEST_SPREAD = 10
 """The spread of a coefficient is told if its column was selected in at least so many half-samples."""
+ALIKE = 0.9
+"""Columns with at least this absolute correlation stand in for each other."""
+_WINDOW = 20  # windows are so many times narrower than the range of the positions, and begin every half of that
+_ORDERED = 0.9  # of the names have numbers, where columns are ordered
+_SAMPLE = 1000  # columns from which the sizes of all clusters, or the likeness of neighbours, are estimated
+_BLOCK = 64  # columns that are compared with all others at a time
+_FREQUENT = 0.1  # clusters that fewer half-samples selected are not kept
 _LOWEST, _HIGHEST = 1e-12, 1e9  # of the shift a of an r-concave law: a point mass at 0, and uniform
 _SHIFTS = 60  # tried in each interval, before the best one is refined
 _ROUNDING = 1e-9
@@ -40,6 +54,23 @@ class FalseBound:
     def best(self) -> float:
         """The lower of the two."""
         return min(self.worst_case, self.r_concave)
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters that half-samples of one size selected, and how many of each size the whole table has.
+
+    Attributes
+    ----------
+    members : tuple of (m,)
+        Columns of clusters without a common column, the most frequent cluster first.
+    widths, numbers : (w,)
+        Numbers of columns of all clusters of the table (rounded up), and how many clusters have so many.
+    """
+
+    members: tuple[Ints, ...]
+    widths: Ints
+    numbers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,3 +338,98 @@ def _shift(center: float, k: int, r: float) -> float:
     if above(np.log(_LOWEST)) >= 0.0:
         return _LOWEST
     return float(np.exp(brentq(above, np.log(_LOWEST), np.log(_HIGHEST), xtol=1e-13)))
+
+
+# Clusters of a table --------------------------------------------------------------------------------------------------
+
+
+def _norms(form: Form) -> Floats:
+    """Norms (N,) of the columns without the ridge term, which is part of their unit norm."""
+    return np.sqrt(np.maximum(1.0 - form.penalty, 1e-300))
+
+
+def correlations(form: Form, columns: Ints) -> Floats:
+    """Correlations (n, N) of some columns with all, once what is always in the model is removed."""
+    norms = _norms(form)
+    return np.asarray(form.products(form.columns_of(columns)) / (norms[columns][:, None] * norms))
+
+
+class Family:
+    """All clusters of a problem, as a function of the columns that they are wanted for."""
+
+    def __init__(self, problem: SubsetProblem) -> None:
+        self._form, self._candidates = problem.form, problem.candidates
+        names = problem.column_names
+        self.positions = name_positions([names[j] for j in self._candidates.tolist()])
+        self.ordered = self._neighbours_alike()
+        self._windows = self._all_windows() if self.ordered else []
+
+    def of(self, columns: Ints) -> list[Ints]:
+        """Clusters, as sorted columns of the table, that have at least one of some columns."""
+        if self.ordered:
+            return [window for window in self._windows if np.isin(window, columns).any()]
+        return [self._candidates[near] for near in self._around(np.searchsorted(self._candidates, columns))]
+
+    def sizes(self) -> tuple[Ints, Floats]:
+        """Numbers of columns (w,) that clusters of the whole table have, and how many have so many."""
+        if self.ordered:
+            widths, counts = np.unique([window.size for window in self._windows], return_counts=True)
+            return widths, counts.astype(np.float64)
+        n = self._candidates.size
+        seeds = np.arange(n) if n <= _SAMPLE else np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+        widths, counts = np.unique([near.size for near in self._around(seeds)], return_counts=True)
+        # Rounded up to a few values, each of which costs a bound.
+        ladder = np.unique(np.ceil(1.25 ** np.arange(64))).astype(np.int64)
+        rounded, place = np.unique(ladder[np.searchsorted(ladder, widths)], return_inverse=True)
+        numbers = np.bincount(place, counts).astype(np.float64) * (n / seeds.size)
+        return np.minimum(rounded, n).astype(np.int64), numbers
+
+    def _neighbours_alike(self) -> bool:
+        """Whether names are numbers, and neighbouring columns stand in for each other, as in a spectrum."""
+        order = np.argsort(self.positions, kind="stable")[: int(np.isfinite(self.positions).sum())]
+        if order.size < max(_WINDOW, _ORDERED * self.positions.size):
+            return False
+        at = np.unique(np.linspace(0, order.size - 2, min(_SAMPLE, order.size - 1)).astype(np.int64))
+        column, following, norms = order[at], order[at + 1], _norms(self._form)
+        products = np.einsum("nm,nm->n", self._form.columns_of(column), self._form.columns_of(following))
+        return bool(np.median(np.abs(products / (norms[column] * norms[following]))) >= ALIKE)
+
+    def _all_windows(self) -> list[Ints]:
+        """Columns within each window, that overlaps half of the next one; columns without a number by themselves."""
+        order = np.argsort(self.positions, kind="stable")
+        known = order[: int(np.isfinite(self.positions).sum())]
+        at = self.positions[known]
+        half = (at[-1] - at[0]) / _WINDOW / 2.0
+        edges = np.searchsorted(at, at[0] + half * np.arange(2 * _WINDOW + 1))
+        edges[-1] = at.size
+        ends = {(a, b) for a, b in zip(edges[:-2].tolist(), edges[2:].tolist(), strict=True) if b > a}
+        alone = np.sort(order[known.size :])
+        windows = [np.sort(known[a:b]) for a, b in sorted(ends)] + list(alone[:, None])
+        return [self._candidates[window] for window in windows]
+
+    def _around(self, seeds: Ints) -> Iterable[Ints]:
+        """Places of the columns that are alike each of some columns; of more than root N those that are most so."""
+        # Clusters of root N around each of N columns are selected blindly as often whatever N is.
+        most = max(2, int(np.sqrt(self._candidates.size)))
+        for first in range(0, seeds.size, _BLOCK):
+            for row in np.abs(correlations(self._form, seeds[first : first + _BLOCK])):
+                near = np.flatnonzero(row >= ALIKE)
+                if near.size > most:
+                    near = np.sort(near[np.argsort(-row[near], kind="stable")[:most]])
+                yield near
+
+
+def disjoint_clusters(clusters: list[Ints], supports: Ints) -> tuple[Ints, ...]:
+    """Clusters without a common column, the one that most of the supports (2B, k) have first; not the rare ones."""
+    columns, place = np.unique(supports, return_inverse=True)
+    inside = np.zeros((len(supports), columns.size), dtype=bool)
+    inside[np.arange(len(supports))[:, None], place.reshape(supports.shape)] = True
+    counts = np.array([inside[:, np.isin(columns, each)].any(axis=1).sum() for each in clusters])
+    kept, taken = list[Ints](), np.zeros(0, np.int64)
+    for at in sorted(range(len(clusters)), key=lambda at: (-counts[at], clusters[at].size)):
+        if counts[at] < _FREQUENT * len(supports):
+            break
+        if not np.isin(clusters[at], taken).any():
+            kept.append(clusters[at])
+            taken = np.concatenate([taken, clusters[at]])
+    return tuple(kept)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine
@@ -22,17 +22,14 @@ from pairflip.philox import address_keys, check_seed, start_order
 from pairflip.problem import SubsetProblem
 from pairflip.rules import Units
 from pairflip.search.portfolio import first_best
-from pairflip.selection.clusters import Clusters, Family, disjoint_clusters
-from pairflip.selection.executors import search_grids
+from pairflip.selection.executors import Execution, search_grid
 from pairflip.selection.folds import Blocks, Folds, Rows, check_groups, parse_cv
 from pairflip.selection.progress import Show
 from pairflip.selection.settings import check_count
-from pairflip.selection.stability import Stability
-from pairflip.selection.tasks import plan_halves
-from pairflip.supports import ABSENT, filled_up
+from pairflip.selection.stability import Clusters, Family, Stability, disjoint_clusters
+from pairflip.selection.tasks import Results, plan_halves
+from pairflip.supports import ABSENT, Ints, filled_up
 from pairflip.text import plural
-
-Ints = NDArray[np.int64]
 
 _FEWEST_UNITS = 4
 _NO_SIZE = 0  # nothing is searched at size 0, so its addresses are free: those of the halves
@@ -87,29 +84,22 @@ def rows_together(problem: SubsetProblem, groups: ArrayLike | None, cv: Any) -> 
 
 
 def search_halves(
-    problem: SubsetProblem,
-    size: int,
-    halves: Folds,
-    *,
-    seed: int,
-    engine: str | Engine,
-    effort: str,
-    journal: Folder | None,
-    n_jobs: int | None,
-    progress: Show,
-    final: bool = False,
-    first_folds: int = 2,
-) -> tuple[Ints, Ints]:
-    """Sorted columns (folds, chains, size) that all folds found, and the best (size,) of all rows if `final`."""
-    grid = plan_halves(problem, (size,), halves, seed=seed, engine=engine, effort=effort, final=final)
-    ((_, results),) = search_grids(
-        [grid], [journal], n_jobs, progress, lambda searched: searched.results, first_folds=first_folds
-    )
-    every = np.sort(results.of(size)[0], axis=2)
-    if not final:
-        return every, np.zeros(0, np.int64)
+    problem: SubsetProblem, sizes: Sequence[int], halves: Folds, run: Execution, *, first_folds: int = 2, **plan: Any
+) -> Results:
+    """What the chains of all halves find at some sizes; `plan` are the other arguments of `plan_halves`."""
+    grid = plan_halves(problem, tuple(sizes), halves, run.engine, **plan)
+    return search_grid(grid, run, first_folds=first_folds)
+
+
+def found_in_halves(results: Results, size: int) -> Ints:
+    """Sorted columns (folds, chains, size) of all chains."""
+    return np.sort(results.of(size)[0], axis=2)
+
+
+def found_on_all_rows(results: Results, size: int) -> Ints:
+    """Sorted columns (size,) of the best chain on all rows."""
     (supports,), (energies,) = results.of(size, final=True)
-    return every, np.sort(supports[first_best(energies, problem.form.yy)])
+    return np.sort(supports[first_best(energies, results.grid.problem.form.yy)])
 
 
 def half_sample_stability(
@@ -150,17 +140,17 @@ def half_sample_stability(
     wanted = tuple(sorted({int(k) for k in ([sizes] if isinstance(sizes, (int, np.integer)) else sizes)}))
     pairs = check_count("pairs", pairs, least=1)
     halves = half_samples(problem, pairs, check_seed(seed), groups, cv)
-    check_room(problem, wanted, halves)
+    check_enough_rows(problem, wanted, halves)
+    run = Execution(engine, n_jobs, journal, progress)
     chosen, supports = [], []
     for k in wanted:
-        how: dict[str, Any] = {"seed": seed, "engine": engine, "effort": effort, "journal": journal}
-        every, best = search_halves(problem, k, halves, **how, n_jobs=n_jobs, progress=progress, final=True)
-        chosen.append(best)
-        supports.append(every)
+        results = search_halves(problem, (k,), halves, run, seed=seed, effort=effort, final=True)
+        chosen.append(found_on_all_rows(results, k))
+        supports.append(found_in_halves(results, k))
     return with_clusters(problem, summarize(problem, halves, wanted, chosen, supports))
 
 
-def check_room(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
+def check_enough_rows(problem: SubsetProblem, sizes: Sequence[int], halves: Folds) -> None:
     """Refuse sizes for which a half-sample has too few rows: with as many columns as rows every choice fits."""
     rows = min(problem.rows_present - problem.count_rows(left) for left in halves.left_out)
     most = max(rows - problem.forced.shape[1] - 1, 0)
@@ -182,7 +172,7 @@ def possible_sizes(problem: SubsetProblem, sizes: Iterable[int], halves: Folds) 
     possible: list[int] = []
     for k in sorted(sizes):
         try:
-            check_room(problem, (k,), halves)
+            check_enough_rows(problem, (k,), halves)
         except TooFewRows:
             if not possible:
                 raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairflip.blas import one_blas_thread
 from pairflip.engines import Engine, get_engine
@@ -32,6 +32,7 @@ from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
 from pairflip.selection.settings import Selection, check_sizes, model_settings
 from pairflip.sparse import table_bytes
+from pairflip.supports import Ints
 
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
@@ -51,7 +52,7 @@ class Outcome(NamedTuple):
     """What a task found: supports (chains, k) as column indices of X, and their energies."""
 
     task: Task
-    supports: NDArray[np.int64]
+    supports: Ints
     energies: Floats
     steps: Floats  # (chains, 2, steps): energies and acceptances of the first chains annealed on all rows, else empty
 
@@ -75,7 +76,7 @@ class Grid:
     half_samples: bool  # in place of folds
     settings: dict[str, Any]  # all that determines the result apart from the data, for files and readers
     notes: tuple[str, ...]
-    row_groups: NDArray[np.int64] | None = None  # (M,), where rows belong together
+    row_groups: Ints | None = None  # (M,), where rows belong together
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
@@ -101,28 +102,19 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         check_learnable(problem, folds)
     fewest_rows = problem.rows_present - max(problem.count_rows(left_out) for left_out in folds.left_out)
     grid = _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
-    return grid if groups is None else replace(grid, row_groups=_numbered(np.asarray(groups).tolist()))
+    if groups is None:
+        return grid
+    from pandas import factorize
 
-
-def _numbered(labels: list[Any]) -> NDArray[np.int64]:
-    """Labels of rows as numbers from 0 on, in the order in which they come first."""
-    number: dict[str, int] = {}
-    return np.array([number.setdefault(str(label), len(number)) for label in labels], dtype=np.int64)
+    labels = np.array([str(label) for label in np.asarray(groups).tolist()], dtype=object)
+    return replace(grid, row_groups=factorize(labels)[0].astype(np.int64))
 
 
 def plan_halves(
-    problem: SubsetProblem,
-    sizes: tuple[int, ...],
-    folds: Folds,
-    *,
-    seed: int,
-    engine: str | Engine,
-    effort: Any,
-    final: bool = False,
-    **settings: Any,
+    problem: SubsetProblem, sizes: tuple[int, ...], folds: Folds, engine: str | Engine, final: bool = False, **how: Any
 ) -> Grid:
-    """The searches of half-samples at some sizes; with `final`, also those on all rows."""
-    selection = Selection(sizes, "loo", seed=seed, method="auto", effort=effort, **settings)
+    """The searches of half-samples at some sizes, by settings of a selection; with `final`, also those on all rows."""
+    selection = Selection(sizes, "loo", method="auto", **how)
     return _decide(problem, selection, folds, sizes, engine, halves=True, final=final)
 
 
@@ -197,7 +189,7 @@ class Results:
     """What the chains of a grid found so far, and how some final fits were annealed."""
 
     grid: Grid
-    cells: dict[tuple[int, bool], tuple[NDArray[np.int64], Floats]] = field(default_factory=dict)
+    cells: dict[tuple[int, bool], tuple[Ints, Floats]] = field(default_factory=dict)
     steps: dict[tuple[int, int], list[list[float]]] = field(default_factory=dict)  # of (size, chain) on all rows
 
     def add(self, outcome: Outcome) -> None:
@@ -209,7 +201,7 @@ class Results:
         for chain, course in enumerate(outcome.steps, start=first):
             self.steps[size, chain] = course.tolist()
 
-    def of(self, size: int, final: bool = False) -> tuple[NDArray[np.int64], Floats]:
+    def of(self, size: int, final: bool = False) -> tuple[Ints, Floats]:
         """Supports (F, chains, k) and energies (F, chains) of one size; all rows are one fold; not-a-number: open."""
         if (size, final) not in self.cells:
             shape = (1, self.grid.final_chains[size]) if final else (len(self.grid.folds), self.grid.chains)

@@ -14,21 +14,23 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from pairflip.least_squares import Floats
+from pairflip.losses.held_out import mean_and_error
 from pairflip.selection.criteria import auc, concordance
 from pairflip.selection.curve import ChosenError, SizeCurve
+from pairflip.supports import Ints
 
 UNCERTAIN = 0.3
 """Where a smaller fraction of many chains reached the best set of their fold, the search is uncertain at that size."""
 CLEAR = 1.0
-"""How many standard errors the error must be lower than that of the mean for columns to be called predictive ..."""
+"""Columns are called predictive where the error is so many standard errors lower than that of the mean."""
 CHANCE = 0.05
-"""... and what fraction of shuffled targets may be fitted as well."""
+"""Columns are called predictive where no larger fraction of shuffled targets is fitted as well."""
 LEVEL = 0.9
 DRAWS = 1000
 WIDER = 15.0
-"""The interval is widened by 1 + WIDER / U for U independent rows."""
+"""The interval is widened by 1 + WIDER / U for U independent rows (`corrected_error`)."""
 UPWARD = 1.5
-"""The upper end of the error is wider by 1 + UPWARD g, see above."""
+"""The upper end of the error is wider by 1 + UPWARD g, with the skewness g of `corrected_error`."""
 FEWEST = 10
 """Independent rows (or blocks of rows) below which nothing is said."""
 MOST_UNITS = 2000
@@ -61,7 +63,7 @@ def variance_of_target(curve: SizeCurve) -> float:
     return float(np.average(curve.row_errors(mean), weights=curve.weights))
 
 
-def by_unit(values: Floats, unit: NDArray[np.int64], weights: Floats) -> tuple[Floats, Floats]:
+def by_unit(values: Floats, unit: Ints, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted sums (..., U) of what held-out rows have (..., P), and weights (U,), over independent units (P,)."""
     n = int(unit.max()) + 1
     total, rows = np.bincount(unit, weights, n), (weights * values).reshape(-1, unit.size)
@@ -77,10 +79,8 @@ def difference(curve: SizeCurve, worse: int, better: int) -> tuple[float, float]
 def paired_difference(curve: SizeCurve, predictions: Floats) -> tuple[float, float]:
     """How much lower the error of the second of two predictions (2, P) of held-out rows is, row by row, and its SE."""
     errors = curve.row_errors(predictions)
-    sums, total = by_unit(0.5 * (errors[0] - errors[1]), curve.held_out_unit, curve.weights)
-    means, weight = sums / total, total / total.sum()
-    mean = float(weight @ means)
-    return mean, float(np.sqrt(weight @ (means - mean) ** 2 / max(1, means.size - 1)))
+    mean, error = mean_and_error((errors[0] - errors[1])[None], curve.weights, curve.held_out_unit)
+    return float(mean[0]), float(error[0])
 
 
 def predicts(curve: SizeCurve) -> bool:
@@ -128,16 +128,16 @@ def _applied(curve: SizeCurve, rule: str | None) -> str | int:
     return ("one_se" if single_rows(curve) else "best") if rule == "auto" else rule
 
 
-def choose(mean: Floats, error: Floats, sizes: NDArray[np.int64], rule: str | int) -> Any:
+def choose(mean: Floats, error: Floats, sizes: Ints, rule: str | int) -> Any:
     """Indices (...) of the sizes that a rule takes by errors (..., S), where columns predict at all."""
     if isinstance(rule, int):
         return np.full(mean.shape[:-1], rule)
-    some = np.where(sizes > 0, mean, np.inf)
-    best = np.argmin(some, axis=-1)[..., None]
+    with_columns = np.where(sizes > 0, mean, np.inf)
+    best = np.argmin(with_columns, axis=-1)[..., None]
     if rule == "best":
         return best[..., 0]
     limit = np.take_along_axis(mean, best, axis=-1) + np.take_along_axis(error, best, axis=-1)
-    return np.argmax(some <= limit, axis=-1)
+    return np.argmax(with_columns <= limit, axis=-1)
 
 
 def single_rows(curve: SizeCurve) -> bool:
@@ -207,8 +207,8 @@ class Candidates(NamedTuple):
 
     errors: Floats  # (R, S, P): what each row adds to twice the error
     weights: Floats  # (P,)
-    unit: NDArray[np.int64]  # (P,): the independent unit of each row, from 0 on
-    sizes: NDArray[np.int64]  # (S,)
+    unit: Ints  # (P,): the independent unit of each row, from 0 on
+    sizes: Ints  # (S,)
     rule: str | int = "best"  # "one_se", or the index of the size that is taken whatever the errors are
 
 
@@ -253,18 +253,17 @@ def corrected_error(
     sums, total = by_unit(candidates.errors, candidates.unit, candidates.weights)
     if total.size < FEWEST:
         return None
-    errors, weights = sums[chosen], total
-    group = np.arange(total.size)
+    row_means, group = sums[chosen] / total, np.arange(total.size)
+    told = 0.5 * float(sums[chosen].sum() / total.sum())
     if total.size > MOST_UNITS:  # rows in no order, put together, vary as much
         group = np.random.default_rng([0, total.size]).permutation(total.size) % MOST_UNITS
-        order, starts = np.argsort(group, kind="stable"), np.searchsorted(np.sort(group), np.arange(MOST_UNITS))
-        sums, total = np.add.reduceat(sums[..., order], starts, axis=-1), np.add.reduceat(total[order], starts)
+        sums, total = by_unit(sums / total, group, total)
     scores, choices, outside = _outside_scores(sums, total, candidates.sizes, candidates.rule)
     error = float(scores.mean())
     quantile, spread = float(ndtri(0.5 + LEVEL / 2.0)), 0.0
     if np.all(scores > 0):
         spread = quantile * float(np.std(np.log(scores))) * (1.0 + WIDER / total.size)
-    off = errors / weights - np.mean(errors / weights)
+    off = row_means - np.mean(row_means)
     scale = float(np.sqrt(np.mean(off**2)))
     skewness = max(0.0, float(np.mean((off / scale) ** 3))) if scale > 0 else 0.0
     return ChosenError(
@@ -272,7 +271,7 @@ def corrected_error(
         error=error,
         low=error * float(np.exp(-spread)),
         high=error * float(np.exp((1.0 + UPWARD * skewness / np.sqrt(off.size)) * spread)),
-        told=0.5 * float(errors.sum() / weights.sum()),
+        told=told,
         variance=variance,
         level=LEVEL,
         squares=squares,
@@ -283,18 +282,13 @@ def corrected_error(
 
 
 def _outside_rank(
-    candidates: Candidates, ranking: Ranking, choices: NDArray[np.int64], outside: NDArray[np.bool_], quantile: float
+    candidates: Candidates, ranking: Ranking, choices: Ints, outside: NDArray[np.bool_], quantile: float
 ) -> tuple[float, float, float] | None:
     """Mean AUC or concordance of `choices` (draws, 2) on units not drawn (draws, U), and an interval by logits."""
-    some = candidates.weights > 0
-    unit = np.unique(candidates.unit[some], return_inverse=True)[1]
-    observed, weights = ranking.observed[some], candidates.weights[some]
-    areas = np.array(
-        [
-            ranking.measure(observed[rows], ranking.scores[ridge, size][some][rows], weights[rows])
-            for (ridge, size), rows in zip(choices[: len(outside)], outside[:, unit], strict=True)
-        ]
-    )
+    unit = np.unique(candidates.unit, return_inverse=True)[1]
+    observed, scores, weights = ranking.observed, ranking.scores, candidates.weights
+    draws = zip(choices[: len(outside)], outside[:, unit], strict=True)
+    areas = np.array([ranking.measure(observed[r], scores[at, k][r], weights[r]) for (at, k), r in draws])
     areas = areas[np.isfinite(areas)]
     if areas.size < len(outside) // 2:  # hardly any draw leaves rows of both classes
         return None
@@ -304,8 +298,8 @@ def _outside_rank(
 
 
 def _outside_scores(
-    sums: Floats, total: Floats, sizes: NDArray[np.int64], rule: str | int
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
+    sums: Floats, total: Floats, sizes: Ints, rule: str | int
+) -> tuple[Floats, Ints, NDArray[np.bool_]]:
     """Half the mean squared error, on the units that were not drawn, of what is chosen by those that were (draws,).
 
     Where there are several ridge terms, the one with the lowest error at any size is chosen first, as it was. Also the
@@ -319,14 +313,13 @@ def _outside_scores(
         weight = (counts @ total)[:, None, None]
         mean = np.einsum("bu,rsu->brs", counts, sums, optimize=True) / weight
         spread = np.einsum("bu,rsu->brs", counts, squares, optimize=True) / weight - mean**2
-        every = np.arange(len(counts))
-        ridge = np.argmin(mean.min(axis=2), axis=1)
-        error = np.sqrt(np.maximum(spread[every, ridge], 0.0) / (n - 1))
-        at = choose(mean[every, ridge], error, sizes, rule)
+        draws, ridge = np.arange(len(counts)), np.argmin(mean.min(axis=2), axis=1)
+        error = np.sqrt(np.maximum(spread[draws, ridge], 0.0) / (n - 1))
+        at = choose(mean[draws, ridge], error, sizes, rule)
         outside = (counts == 0).astype(np.float64)
         weight_outside = outside @ total
-        some = weight_outside > 0
-        scores.append(0.5 * np.einsum("bu,bu->b", outside, sums[ridge, at])[some] / weight_outside[some])
+        known = weight_outside > 0
+        scores.append(0.5 * np.einsum("bu,bu->b", outside, sums[ridge, at])[known] / weight_outside[known])
         choices.append(np.stack([ridge, at], axis=1))
         not_drawn.append(counts[: max(0, _AUC_DRAWS - first)] == 0)
     return np.concatenate(scores), np.concatenate(choices), np.concatenate(not_drawn)

@@ -20,6 +20,7 @@ from pairflip.search.exhaustive import best_support
 from pairflip.search.portfolio import NO_FLIPS, settle
 from pairflip.search.schedule import Schedule, forward_energies, scale_of
 from pairflip.selection.tasks import ALL_ROWS, Grid, Outcome, Task
+from pairflip.supports import Ints
 from pairflip.text import numbered
 
 FORMED = 500
@@ -96,7 +97,7 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
     effort = grid.final_effort if final else grid.in_fold
     enumerable = set() if final else {k for k in grid.exact if k < n and (form.dense or k == 1)}
     exact = {task.size: best_support(form, task.size) for task in tasks if task.size in enumerable}
-    path: list[NDArray[np.int64]] = []
+    path: list[Ints] = []
     low = np.zeros(0)
     affordable = _KICKING_NS * min(1.0, _MANY_SIZES / len(grid.sizes))
     # A random start takes k exchanges to descend from, a kick about three.

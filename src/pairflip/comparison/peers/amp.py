@@ -21,8 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairflip.comparison.registry import Peer, PeerFailed, Supports
-from pairflip.comparison.training import Model, Training
+from pairflip.comparison.registry import Model, Peer, PeerFailed, Supports, Training
 from pairflip.least_squares import Floats
 
 DAMPING = (1.0, 0.5, 0.2, 0.05)

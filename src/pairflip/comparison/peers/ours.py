@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pairflip.comparison.registry import Peer
-from pairflip.comparison.training import Model, Training
+from pairflip.comparison.registry import Model, Peer, Training
 from pairflip.problem import SubsetProblem
 from pairflip.search.posterior import posterior
 from pairflip.selection import Selection, SizeCurve, run_shard, select_size
@@ -55,15 +54,11 @@ def averaged(training: Training) -> Model:
     """Predictions of all models together, each as much as it is probable; a walk is as long as its table allows."""
     compile_first("averaged")
     whole, rows = training.problem, training.rows
-    inside = SubsetProblem(
-        whole.X[rows],
-        whole.y[rows],
-        sample_weight=whole.sample_weight[rows],
-        always=whole.always,
-        center=None if whole.center is None else "fold",
-    )
-    sweeps = int(np.clip(_MOVES / inside.n_columns, *_SWEEPS))
-    return Model(posterior(inside, sweeps=sweeps, seed=training.seed).predict)
+    center: Any = None if whole.center is None else "fold"
+    options: dict[str, Any] = {"sample_weight": whole.sample_weight[rows], "always": whole.always, "center": center}
+    problem = SubsetProblem(whole.X[rows], whole.y[rows], **options)
+    sweeps = int(np.clip(_MOVES / problem.n_columns, *_SWEEPS))
+    return Model(posterior(problem, sweeps=sweeps, seed=training.seed).predict)
 
 
 QUICK, NORMAL, THOROUGH = (

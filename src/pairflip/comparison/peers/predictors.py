@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pairflip.comparison.registry import Peer, PeerFailed
-from pairflip.comparison.training import Model, Training
+from pairflip.comparison.registry import Model, Peer, PeerFailed, Training
 from pairflip.least_squares import Floats
 from pairflip.text import plural
 

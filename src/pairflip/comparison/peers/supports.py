@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.comparison.registry import Peer, PeerFailed
 from pairflip.least_squares import SINGULAR, Floats, qr_energy
+from pairflip.supports import Ints
 
-BySize = dict[int, NDArray[np.int64]]
+BySize = dict[int, Ints]
 _STEPS, _SMALLEST, _GAMMA = 100, 1e-3, 3.0  # penalties of the path of MCP: how many, down to what, and its shape
 
 
@@ -137,9 +137,7 @@ def mcp(columns: Floats, target: Floats, sizes: Sequence[int]) -> BySize:
     return along_path(columns, target, np.array(path).T, sizes)
 
 
-def splicing(
-    columns: Floats, target: Floats, sizes: int | Iterable[int], important_search: int = 128
-) -> NDArray[np.int64]:
+def splicing(columns: Floats, target: Floats, sizes: int | Iterable[int], important_search: int = 128) -> Ints:
     """Columns that abess ends with after `sizes`, each started from the one before; the last size counts.
 
     With ic_coef=0 its criterion is the training error alone, which falls with size: so it returns the last one. It

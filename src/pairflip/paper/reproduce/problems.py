@@ -101,9 +101,9 @@ def cross_validate(
     selection = as_selection(sizes, {"schedule": SCHEDULE, "chains": 1, "polish": False, "prove": False})
     grids = [plan_work(each.problem, replace(selection, seed=each.seed), engine, None) for each in problems]
     folders = [None if journal is None else journal / f"loo-N{N}" / f"{index:04d}" for index in range(count)]
-    scored = search_grids(grids, folders, n_jobs, False, lambda searched: _scores(searched.results))
-    for finished, (index, numbers) in enumerate(scored, start=1):
-        cooling[index], reached[index], loo[index] = numbers
+    for finished, searched in enumerate(search_grids(grids, folders, n_jobs, False), start=1):
+        index = searched.number
+        cooling[index], reached[index], loo[index] = _scores(searched.results)
         if finished % max(1, -(-count // 4)) == 0:
             say(f"N = {N}: {finished} of {count} problems cross-validated")
     return Annealed(N, M, tuple(problems), tuple(sizes), cooling / M, reached / M, loo)
