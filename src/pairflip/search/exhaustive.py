@@ -1,4 +1,7 @@
-"""Every support of one problem, by enumeration, in threads, until it is done or time is up."""
+"""Every support of one problem, by enumeration, until it is done or time is up: in threads, or on a GPU.
+
+A GPU rules out; what it cannot rule out is judged here.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ _LITTLE = 1e-3
 LEAST = 1e-8
 """Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
 NO_PREFIX = np.zeros(0, np.int64)
+WORTH_SECONDS = 3.0
+"""An enumeration is worth a device from this much time on the CPU."""
+_JUDGED, _ENUMERATED = 8192, 16  # supports, and prefixes with pivots in doubt, that are a piece of work for a thread
 
 
 @dataclass(frozen=True)
@@ -289,3 +295,80 @@ def _give_up(stop: NDArray[np.int64], work: Iterable[Future[bool]]) -> None:
     stop[0] = 1
     for future in work:
         future.cancel()
+
+
+def device_pays(question: Question, seconds: float) -> float | None:
+    """Seconds that an enumeration takes on a device by a cost model; None if it is not to be used.
+
+    `seconds`: time that the same takes on the CPU.
+    """
+    from pairflip.engines.cuda.enumeration import device_seconds, refusal
+
+    if (
+        question.failed is not None
+        or not question.form.plain
+        or (question.engine == "auto" and seconds < WORTH_SECONDS)
+    ):
+        return None
+    expected = device_seconds(question.form.n_columns, question.k)
+    faster = question.engine == "cuda" or expected < seconds
+    return expected if faster and refusal(question.form, question.k) is None else None
+
+
+def enumerate_on_device(question: Question) -> Lowest | None:
+    """All supports, from the largest first column down; None if there is no device that can do it.
+
+    Where the device fails in the middle, `asked` says so, and what was found until then is not complete.
+    """
+    from pairflip.engines.cuda.device import failures
+    from pairflip.engines.cuda.enumeration import Enumeration, refusal
+
+    form, k, n = question.form, question.k, question.form.n_columns
+    if refusal(form, k) is not None:
+        return None
+    with one_blas_thread():
+        work, remaining = Workspaces(question), n
+    try:
+        device = Enumeration(form, k, work.rounding)
+        while remaining and time.perf_counter() <= question.until:
+            if not _judge_passed(question, work, device.step(work.tighten())):
+                break
+            remaining = device.below
+            question.tell(device.share)
+    except KeyboardInterrupt:
+        question.interrupted = True
+    except failures() as error:
+        question.failed = error
+    bound = whole_bound(form, remaining) if remaining else 0.0
+    return gather(question, work.parts, comb(n, k) - comb(remaining, k), remaining == 0, bound)
+
+
+def _judge_passed(question: Question, work: Workspaces, passed: Any) -> bool:
+    """Judge supports that the device passed, and enumerate what it could not decide; False if time ran out."""
+    from pairflip.engines.numba.enumeration import enumerate_from
+    from pairflip.engines.numba.lowest import judge_supports
+
+    form = question.form
+    pieces = [
+        (kernel, np.ascontiguousarray(rows[first : first + size]))
+        for kernel, rows, size in (
+            (judge_supports, passed.supports, _JUDGED),
+            (enumerate_from, passed.parents, _ENUMERATED),
+            (enumerate_from, passed.nodes, _ENUMERATED),
+        )
+        for first in range(0, len(rows), size)
+    ]
+
+    def do(piece: tuple[Any, Any]) -> bool:
+        kernel, part = piece
+        with work.piece() as (exact, basis, chosen, levels, lowest):
+            if kernel is judge_supports:
+                judge_supports(exact, basis, chosen, lowest, part, form.yy)
+                return True
+            args = form.matrix, exact, basis, chosen, levels, lowest, form.yy, work.rounding
+            return all(enumerate_from(*args, prefix[0], prefix[0] + 1, work.stop, prefix) for prefix in part)
+
+    quiet = replace(question, tick=None)
+    finished = not pieces or all(run_pieces(quiet, pieces, do, work.stop))
+    question.interrupted = question.interrupted or quiet.interrupted
+    return finished
