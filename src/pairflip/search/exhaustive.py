@@ -130,9 +130,9 @@ def enumeration_cost(form: Form, k: int) -> float:
     return all_seconds(form, k) + few + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)
 
 
-def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
+def best_support(form: Form, k: int) -> tuple[NDArray[np.int64], float] | None:
     """Positions of the best k columns and their energy, by looking at every support; None if all are singular."""
-    lowest = enumerate_supports(Question(form, k, limit=2.0 * limit * (1.0 + 1e-9)))
+    lowest = enumerate_supports(Question(form, k))
     if not lowest.doubled.size:
         return None
     equal = lowest.supports[reaches(lowest.doubled, lowest.doubled[0], form.yy)]
@@ -304,11 +304,8 @@ def device_pays(question: Question, seconds: float) -> float | None:
     """
     from pairflip.engines.cuda.enumeration import device_seconds, refusal
 
-    if (
-        question.failed is not None
-        or not question.form.plain
-        or (question.engine == "auto" and seconds < WORTH_SECONDS)
-    ):
+    too_small = question.engine == "auto" and seconds < WORTH_SECONDS
+    if question.failed is not None or not question.form.plain or too_small:
         return None
     expected = device_seconds(question.form.n_columns, question.k)
     faster = question.engine == "cuda" or expected < seconds

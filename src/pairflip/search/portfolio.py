@@ -118,14 +118,15 @@ def portfolio(
 
 def _best_of_all(form: Any, k: int) -> Searched:
     """The lowest of all supports; the lowest few are fitted once more, to the last digit."""
-    every = np.array([s for s in combinations(range(form.n_columns), k) if form.rules.allow(np.array(s))], np.int64)
-    energies = form.fit_many(every).energies if every.size else np.zeros(0)
+    allowed = [s for s in combinations(range(form.n_columns), k) if form.rules.allow(np.array(s))]
+    supports = np.array(allowed, dtype=np.int64)
+    energies = form.fit_many(supports).energies if allowed else np.zeros(0)
     lowest = np.argsort(energies, kind="stable")[: 1 + _FEW]
-    exact = np.array([form.energy(every[at]) for at in lowest])
+    exact = np.array([form.energy(supports[at]) for at in lowest])
     if not np.isfinite(exact).any():
         raise RankTooSmall(k, form.rank(), form.what + " and rules" * form.rules.any)
     best = first_best(exact, form.yy)
-    return Searched(every[lowest[best : best + 1]], exact[best : best + 1])
+    return Searched(supports[lowest[best : best + 1]], exact[best : best + 1])
 
 
 def settle(form: Form, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:

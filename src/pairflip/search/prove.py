@@ -252,31 +252,31 @@ def prove(
             )
         lowest = Lowest(np.arange(k)[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
         return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
-    if incumbent is None:
-        first = problem.slots(first_support(problem, k, seed, budget))
-    else:
-        first = problem.slots(incumbent)
-        if first.size != k or not np.isfinite(problem.form.energy(np.sort(first))):
-            raise ValueError(
-                f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
-                f"expected {k} independent ones."
-            )
+    first = np.sort(problem.slots(first_support(problem, k, seed, budget) if incumbent is None else incumbent))
+    energy = problem.form.energy(first) if first.size == k else np.inf
+    if not np.isfinite(energy):
+        raise ValueError(
+            f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
+            f"expected {k} independent ones."
+        )
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
         question = Question(
             problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
-            lowest, method = search_all(question, np.sort(first), distances, budget)
+            lowest, method = search_all(question, first, distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             question.interrupted = True
-            doubled = np.array([2.0 * problem.form.energy(np.sort(first))])
-            lowest = replace(gather(question, [], complete=False), supports=np.sort(first)[None], doubled=doubled)
+            nothing = gather(question, [], complete=False)
+            lowest = replace(nothing, supports=first[None], doubled=np.array([2.0 * energy]))
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
         lowest = replace(lowest, bound=whole_bound(problem.form))
-    note = "interrupted" if question.interrupted else ""
-    if lowest.overflow and not note:
+    note = ""
+    if question.interrupted:
+        note = "interrupted"
+    elif lowest.overflow:
         note = f"more than {len(lowest.supports)} supports are equal to the last of the best ones"
     proof = as_proof(problem, lowest, method, time.perf_counter() - began, n_best, distances, note)
     if question.failed is None or question.interrupted:

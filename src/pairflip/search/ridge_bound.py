@@ -345,14 +345,15 @@ class RidgeTree:
         for _ in range(_ROUNDS if is_root else 1):
             if fixed.size >= k or fixed.size + free.size <= k:
                 break
-            said = ridge_bound(self._form, k, self.reach, fixed, free, weights[free])
+            relaxation = ridge_bound(self._form, k, self.reach, fixed, free, weights[free])
             self.nodes += 1
-            bound = max(bound, said.bound)
+            bound = max(bound, relaxation.bound)
             if bound > self.reach:
                 return []
-            weights[free] = said.weights
-            open_ones = ~said.dropped & ~said.taken
-            fixed, free, stiffness = np.append(fixed, free[said.taken]), free[open_ones], said.stiffness[open_ones]
+            weights[free] = relaxation.weights
+            undecided = ~relaxation.dropped & ~relaxation.taken
+            stiffness = relaxation.stiffness[undecided]
+            fixed, free = np.append(fixed, free[relaxation.taken]), free[undecided]
             keep = np.union1d(fixed, free)
             if not is_root or keep.size > _MANY * self.columns.size:
                 break
