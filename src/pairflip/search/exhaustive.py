@@ -72,6 +72,21 @@ class Question:
             self.told = thousandths
 
     @property
+    def highest(self) -> float:
+        """Largest 2E with which a support may still be among the lowest that are wanted."""
+        return self.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.form.yy  # as in `lowest.limit_of`
+
+    @property
+    def reach(self) -> float:
+        """Largest 2E with which a support may still be among the lowest that are wanted, or be counted."""
+        return float(max((self.highest, *self.levels[-1:])))
+
+    def tighten(self, doubled: Floats) -> None:
+        """Lower the limit to what is known by the 2E of some supports."""
+        if doubled.size >= self.wanted:
+            self.limit = min(self.limit, float(np.partition(doubled, self.wanted - 1)[self.wanted - 1]))
+
+    @property
     def simple(self) -> bool:
         """Whether one thread does it all, and nobody wants to hear of it before the end."""
         return self.threads == 1 and self.until == np.inf and self.tick is None
@@ -241,14 +256,11 @@ class Workspaces:
 
     def tighten(self) -> float:
         """Lower the limit to what was found so far; 2E up to which a support may be worth keeping or is counted."""
-        question, doubled = self.question, np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)])
-        if doubled.size >= question.wanted:
-            question.limit = min(question.limit, float(np.partition(doubled, question.wanted - 1)[question.wanted - 1]))
-        reach = question.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * question.form.yy  # as in `lowest.limit_of`
+        self.question.tighten(np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)]))
         for at, part in enumerate(self.parts):
-            low = part.doubled <= reach
+            low = part.doubled <= self.question.highest
             self.parts[at] = replace(part, supports=part.supports[low], doubled=part.doubled[low])
-        return float(max((reach, *question.levels[-1:])))
+        return self.question.reach
 
 
 def run_pieces(
