@@ -6,7 +6,6 @@ are addressed, so that it is the same chain. Arrays are kept to the last bit.
 
 from __future__ import annotations
 
-import os
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.journal_file import SealedLines, sealed, unsealed
+from pairflip.journal_file import Folder, SealedLines, sealed, unsealed
 from pairflip.least_squares import Floats
 from pairflip.search.effort import is_whole
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from pairflip.problem import SubsetProblem
 
-Folder = str | os.PathLike[str]
 Chain = dict[str, NDArray[Any]]
 """What one chain found: arrays by name."""
 

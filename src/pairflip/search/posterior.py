@@ -36,6 +36,7 @@ from pairflip.engines.base import RankTooSmall
 from pairflip.engines.numba import announce_compilation
 from pairflip.inputs import as_table, find_columns
 from pairflip.jobs import local_threads
+from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
@@ -43,7 +44,6 @@ from pairflip.search.draws import (
     BATCHES,
     MOST_INDICATORS,
     Chain,
-    Folder,
     before_counting,
     chain_numbers,
     chain_settings,

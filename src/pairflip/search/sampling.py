@@ -18,7 +18,7 @@ from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.exchange import LadderPlan
 from pairflip.jobs import local_threads
-from pairflip.journal_file import difference
+from pairflip.journal_file import Folder, difference
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
@@ -28,7 +28,6 @@ from pairflip.search.draws import (
     MOST_CHAINS,
     MOST_INDICATORS,
     Chain,
-    Folder,
     before_counting,
     chain_numbers,
     chain_settings,
