@@ -450,9 +450,9 @@ def _read_table(table: Any, target: Any, names: Sequence[str] | None) -> tuple[F
         name, target, table = target, table[target], table.drop(columns=[target])
     X, labels = as_table(table, names)
     labels = list(labels)
-    twice = next((each for at, each in enumerate(labels) if each in labels[:at] or each == name), None)
-    if twice is not None:
-        raise ValueError(f"several columns are called {quoted(twice)}; expected names that tell columns apart.")
+    repeated = next((each for at, each in enumerate(labels) if each in labels[:at] or each == name), None)
+    if repeated is not None:
+        raise ValueError(f"several columns are called {quoted(repeated)}; expected names that tell columns apart.")
     return np.asarray(X, dtype=np.float64), as_target(target, len(X)), labels, clean(name)
 
 

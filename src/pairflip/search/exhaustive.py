@@ -62,14 +62,14 @@ class Question:
     engine: str = "auto"  # or "numba" or "cuda": what enumerates
     interrupted: bool = False  # set when Ctrl-C ended the work
     failed: Exception | None = None  # what a device raised that failed in the middle
-    told: int = 0  # thousandths that `tick` heard of
+    reported: int = 0  # thousandths that `tick` heard of
 
     def tell(self, share: float) -> None:
         """Tell that this share of the work is finished, unless that much was told before."""
         thousandths = int(1000 * share)
-        if self.tick is not None and thousandths > self.told:
-            self.tick(thousandths - self.told)
-            self.told = thousandths
+        if self.tick is not None and thousandths > self.reported:
+            self.tick(thousandths - self.reported)
+            self.reported = thousandths
 
     @property
     def highest(self) -> float:

@@ -319,12 +319,12 @@ class Posterior:
     def assumptions(self) -> str:
         """What the probabilities are conditional on, in one sentence."""
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
-        seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        visits = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
         noun = "columns" if self.problem.units is None else "groups of columns"
         return (
             f"Probabilities given that the target is linear in some of the {noun} with normal noise {noise}, "
             f"coefficients have {self.prior.coefficients}, and models before the data: "
-            f"{self.prior.name} ({seen})."
+            f"{self.prior.name} ({visits})."
         )
 
 

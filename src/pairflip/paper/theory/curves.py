@@ -98,8 +98,8 @@ def _absent(kind: Kind, rho: float, model: Planted, note: str, first_order: bool
 
 def _margin(kind: Kind, chart: SolutionChart, at: Points, a: Floats) -> Floats:
     """Positive as long as the thing has not happened."""
-    seen = observe(chart.rho, chart.model, at, a)
-    return 1.0 - seen["at_stability"] if kind == "at" else seen["entropy"]
+    observed = observe(chart.rho, chart.model, at, a)
+    return 1.0 - observed["at_stability"] if kind == "at" else observed["entropy"]
 
 
 def _extended(chart: SolutionChart, line: Line) -> tuple[Points, Floats]:
