@@ -26,7 +26,7 @@ _HOME = {
     "SizeCurve": "selection",
     "Stability": "selection",
     "SubsetProblem": "problem",
-    "Trace": "search.trace",
+    "Trace": "search.best_subset",
     "anneal": "search.best_subset",
     "best_subset": "search.best_subset",
     "compare": "comparison",
@@ -101,12 +101,11 @@ if TYPE_CHECKING:
     from pairflip.features import Law, find_law
     from pairflip.problem import SubsetProblem
     from pairflip.report import write_report
-    from pairflip.search.best_subset import anneal, best_subset
+    from pairflip.search.best_subset import Trace, anneal, best_subset
     from pairflip.search.posterior import Posterior, posterior
     from pairflip.search.prove import Proof, prove
     from pairflip.search.sampling import Samples, sample, temper
     from pairflip.search.schedule import Schedule
-    from pairflip.search.trace import Trace
     from pairflip.selection import Selection, SizeCurve, Stability, half_sample_stability, select_size
 
 

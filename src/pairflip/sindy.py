@@ -22,9 +22,8 @@ from pairflip.blas import one_blas_thread
 from pairflip.engines import get_engine
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
-from pairflip.search.automatic_proof import proof_of
 from pairflip.search.best_subset import best_subset
-from pairflip.search.prove import Proof, prove
+from pairflip.search.prove import Proof, proof_of, prove
 from pairflip.selection import Stability, half_sample_stability
 
 try:

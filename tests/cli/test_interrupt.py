@@ -184,7 +184,7 @@ def test_fit_shows_the_best_so_far_and_says_that_it_was_interrupted(folder, monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(best_subset, "portfolio", stopped)
-    monkeypatch.setattr("pairflip.search.automatic_proof.solved", lambda *_: None)  # else nothing is searched
+    monkeypatch.setattr("pairflip.search.prove.solved", lambda *_: None)  # else nothing is searched
     done = invoke("fit", folder / "a table.csv", "-t", "y", "--k", "2", "--quiet")
     assert "interrupted; this is the best found so far." in done.stderr
     assert done.stdout.startswith("The best 2 columns for y: ")

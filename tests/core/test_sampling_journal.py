@@ -16,7 +16,7 @@ from _cli import assert_refused, invoke, small_table
 from _errors import sentence_of
 from pairflip import Samples, SubsetProblem, posterior, sample, select_size, temper
 from pairflip.journal_file import JournalError
-from pairflip.search.sampling_journal import SamplingJournal
+from pairflip.search.draws import SamplingJournal
 from pairflip.selection import merge_journals
 
 TESTS = Path(__file__).parents[1]

@@ -16,8 +16,14 @@ from pairflip.engines import base
 from pairflip.engines.cuda import enumeration, why_unavailable
 from pairflip.engines.numba import enumeration as compiled
 from pairflip.least_squares import SINGULAR
-from pairflip.search.exhaustive import Question, Workspaces, enumerate_supports, gather
-from pairflip.search.on_device import _judge_passed, enumerate_on_device
+from pairflip.search.exhaustive import (
+    Question,
+    Workspaces,
+    _judge_passed,
+    enumerate_on_device,
+    enumerate_supports,
+    gather,
+)
 from pairflip.testing.cases import delicate_cases, random_cases
 
 SOURCE = (Path(enumeration.__file__).parent / "enumerate.cu").read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pairflip.engines.numba import NumbaEngine
-from pairflip.paper.reproduce import fig1, fig2, fig3, levels, section3
+from pairflip.paper.reproduce import fig1, over_size, section3
 from pairflip.paper.reproduce.finite_sample import factors, solve_equations, truth_of, truth_of_model
-from pairflip.paper.reproduce.levels import Levels, SizePoints, points_of
+from pairflip.paper.reproduce.over_size import Levels, SizePoints, points_of
 from pairflip.paper.reproduce.problems import MODEL, anneal_all, draw_all
 from pairflip.paper.reproduce.scales import PAPER, QUICK, SHOWN, annealing_cost, sizes_of
 from pairflip.paper.reproduce.verdict import Claim, extrapolate, mean_and_bar
@@ -36,7 +36,7 @@ def study(engine):
 
 def judged(walks):
     points = [points_of(each, "epsilon") for each in walks]
-    claims = (fig1.agreement(fig1.collect(walks)), fig2.above_bound(points), fig2.close_to_bound(points))
+    claims = (fig1.agreement(fig1.collect(walks)), over_size.above_bound(points), over_size.close_to_bound(points))
     return {claim.name: claim.holds for claim in claims}
 
 
@@ -72,10 +72,10 @@ def scaled(level, factor):
 
 
 def test_a_theory_with_a_wrong_factor_turns_a_verdict_false(sound, monkeypatch):
-    cooling, theory_at = levels.cooling, levels.theory_at
+    cooling, theory_at = over_size.cooling, over_size.theory_at
     for factor in (0.9, 1.1, 2.0):
-        monkeypatch.setattr(levels, "cooling", lambda *a, f=factor: f * cooling(*a))
-        monkeypatch.setattr(levels, "theory_at", lambda *a, f=factor: scaled(theory_at(*a), f))
+        monkeypatch.setattr(over_size, "cooling", lambda *a, f=factor: f * cooling(*a))
+        monkeypatch.setattr(over_size, "theory_at", lambda *a, f=factor: scaled(theory_at(*a), f))
         assert not judged(sound)["agreement_above_at"], factor
     assert not judged(sound)["energies_above_bound"]
 
@@ -90,7 +90,7 @@ WRONG = [
 @pytest.mark.parametrize("wrong", [*WRONG, {"rho0": 0.12}])
 def test_a_theory_of_another_model_turns_a_verdict_false(sound, monkeypatch, wrong):
     model = replace(MODEL, **wrong)
-    monkeypatch.setattr(levels, "model_at", lambda alpha: replace(model, alpha=alpha * model.alpha / MODEL.alpha))
+    monkeypatch.setattr(over_size, "model_at", lambda alpha: replace(model, alpha=alpha * model.alpha / MODEL.alpha))
     assert not judged(sound)["agreement_above_at"]
 
 
@@ -110,34 +110,34 @@ def bowl(rho, lowest=0.063):
 
 def test_loo_minimum_is_found_with_its_error():
     points = [synthetic(N, bowl) for N in (100, 200)]
-    claim = fig3.lowest_near_rho_star(points)
+    claim = over_size.lowest_near_rho_star(points)
     assert claim.holds
     assert claim.numbers["minima"][-1]["rho"] == pytest.approx(0.063, abs=0.002)
     assert 0 < claim.numbers["minima"][-1]["bar"] < 0.005
     elsewhere = [synthetic(N, lambda rho: bowl(rho, 0.11)) for N in (100, 200)]
-    assert not fig3.lowest_near_rho_star(elsewhere).holds
+    assert not over_size.lowest_near_rho_star(elsewhere).holds
 
 
 def test_loo_errors_that_know_their_row_turn_all_verdicts_false():
     """A fold that leaks gives training errors: they fall with the size and lie far below epsilon_g."""
     leaking = [synthetic(N, lambda rho: 0.1 * np.exp(-15 * rho), at=0.12, ground=0.2) for N in (100, 200)]
-    assert not fig3.lowest_near_rho_star(leaking).holds
-    assert not fig3.follows_at_point(leaking).holds
+    assert not over_size.lowest_near_rho_star(leaking).holds
+    assert not over_size.follows_at_point(leaking).holds
 
 
 def test_loo_errors_follow_and_are_no_worse():
     good = [synthetic(N, bowl, at=None, ground=0.3) for N in (100, 200)]
-    assert fig3.follows_at_point(good).holds
-    assert fig3.no_worse_than_zero_temperature(good).holds
+    assert over_size.follows_at_point(good).holds
+    assert over_size.no_worse_than_zero_temperature(good).holds
     worse = [synthetic(N, bowl, at=None, ground=0.05) for N in (100, 200)]
-    assert not fig3.no_worse_than_zero_temperature(worse).holds
+    assert not over_size.no_worse_than_zero_temperature(worse).holds
 
 
 @pytest.mark.parametrize("lowest", [0.031, 0.063, 0.1234])
 def test_parabola_minimum_is_exact_for_a_parabola(lowest):
     rhos = np.array([0.01, 0.03, 0.04, 0.07, 0.1, 0.15, 0.2])
-    assert fig3.parabola_minimum(rhos, (rhos - lowest) ** 2) == pytest.approx(lowest)
-    assert fig3.parabola_minimum(rhos, rhos) == rhos[0]
+    assert over_size.parabola_minimum(rhos, (rhos - lowest) ** 2) == pytest.approx(lowest)
+    assert over_size.parabola_minimum(rhos, rhos) == rhos[0]
 
 
 def test_fixed_support_verdict_fails_where_the_error_finds_the_truth():

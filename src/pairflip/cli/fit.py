@@ -15,7 +15,7 @@ from pairflip.cli.results import check_file, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.search.trace import Trace
+    from pairflip.search.best_subset import Trace
 
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")

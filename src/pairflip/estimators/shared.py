@@ -21,8 +21,7 @@ from pairflip.inputs import as_table, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.preparation import Preparation
 from pairflip.problem import SubsetProblem
-from pairflip.search.best_subset import best_subset
-from pairflip.search.trace import Trace
+from pairflip.search.best_subset import Trace, best_subset
 from pairflip.selection import Selection, SizeCurve, select_size
 from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV

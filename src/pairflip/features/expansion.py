@@ -71,8 +71,8 @@ class Library:
     def unit_table(self, operator: Operator) -> tuple[NDArray[np.bool_], Ints]:
         """Whether an operator may combine units a and b (u, u), and the unit (n,) of every column by number."""
         kinds: dict[Any, int] = {unit: at for at, unit in enumerate(dict.fromkeys(self.units))}
-        every = operator.name in "*/"
-        pairs = [[every or operator.unit(*(a, b)[: operator.arity]) is not None for b in kinds] for a in kinds]
+        any_units = operator.name in "*/"
+        pairs = [[any_units or operator.unit(*(a, b)[: operator.arity]) is not None for b in kinds] for a in kinds]
         return np.array(pairs), np.array([kinds[unit] for unit in self.units], dtype=np.int64)
 
     def pairs(self, operator: Operator) -> Iterator[tuple[int, Ints, Ints]]:
@@ -170,18 +170,19 @@ def build(
     ok = np.flatnonzero(usable(columns))
     ok = ok[seen.new(columns[ok], np.ones(ok.size, np.int64))]
     library = Library(columns[ok], [Expression(column=names[j]) for j in ok.tolist()], units)
-    for left, of_rung in zip(range(len(operators) - 1, -1, -1), operators, strict=True):
+    for rung, of_rung in enumerate(operators, start=1):
         n, first = len(library.expressions), library.first
         pairs = (n * (n - 1) - first * (first - 1)) // 2
         count = sum(len(each.codes) * pairs if each.arity == 2 else n - first for each in of_rung)
-        room = min(most, KEPT_BYTES // (8 * len(X))) if left else most
+        is_last = rung == len(operators)
+        room = most if is_last else min(most, KEPT_BYTES // (8 * len(X)))
         if count > room:
             raise ValueError(
                 f"{plural(len(operators), 'rung')} of {len(of_rung)} operators would combine {plural(n, 'column')} to "
                 f"{count:.2g} more; expected at most {room:.2g}: fewer rungs, fewer operators (perhaps others for each "
                 "rung), fewer columns, or units."
             )
-        if left:
+        if not is_last:
             library = _grown(library, of_rung, seen)
     return library
 
@@ -274,8 +275,9 @@ def _blocks(library: Library, operators: Sequence[Operator], size: int) -> Itera
         units = None if known is None else [str(each.unit(known)) for each in made]
         return Block(np.concatenate(waiting).T, made, units)
 
-    own = (np.arange(at, min(at + size, n)) for at in range(0, n, size))
-    for columns, code, i, j in chain(((library.columns[at], ITSELF, at, at) for at in own), library.made(operators)):
+    parts = (np.arange(first, min(first + size, n)) for first in range(0, n, size))
+    below = ((library.columns[part], ITSELF, part, part) for part in parts)
+    for columns, code, i, j in chain(below, library.made(operators)):
         new = seen.new(columns, library.complexities(code, i, j))
         waiting.append(columns[new])
         expressions += [library.expression(code, int(i[at]), int(j[at])) for at in new]

@@ -12,6 +12,7 @@ import numpy as np
 
 from pairflip.features.units import Unit
 from pairflip.least_squares import Floats
+from pairflip.search.effort import is_whole
 from pairflip.text import clean, listed
 
 _ATOM, _POWER, _PRODUCT, _SUM = 4, 3, 2, 1  # how tightly a text holds together
@@ -224,7 +225,7 @@ def _product(factors: list[tuple[str, int, Fraction]], latex: bool) -> tuple[str
 
 def read_operators(operators: Any, rungs: int) -> list[tuple[Operator, ...]]:
     """The operators of each rung: names in one text or list for all rungs, or such a list for each of them."""
-    if isinstance(rungs, bool) or not isinstance(rungs, (int, np.integer)) or not 0 <= rungs <= 4:
+    if not is_whole(rungs) or not 0 <= rungs <= 4:
         raise ValueError(f"rungs is {rungs!r}; expected how often operators are applied, a whole number from 0 to 4.")
     given: Sequence[Any] = _names(operators)
     each_rung = [given] * rungs if all(isinstance(each, str) for each in given) else [_names(each) for each in given]

@@ -21,7 +21,7 @@ from pairflip.losses.held_out import mean_and_error
 from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
-from pairflip.search.effort import as_effort
+from pairflip.search.effort import as_effort, is_whole
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.text import clean, number, plural, plus_minus, quoted, signed_sum, table_lines
 
@@ -206,17 +206,17 @@ class Law:
         """One row for each size: held-out errors, agreement of the folds, and the equation."""
         import pandas as pd
 
-        told = ("size", "rmse", "rmse_error", "r2", "undefined", "agreement")
-        rows = [{name: getattr(each, name) for name in told} for each in self.equations]
-        more = [{"chosen": each.size == self.size, "equation": self.equation(each.size)} for each in self.equations]
-        return pd.DataFrame([row | rest for row, rest in zip(rows, more, strict=True)])
+        names = ["size", "rmse", "rmse_error", "r2", "undefined", "agreement"]
+        rows = [[getattr(each, name) for name in names] for each in self.equations]
+        frame = pd.DataFrame(rows, columns=names)
+        return frame.assign(chosen=frame["size"] == self.size, equation=[self.equation(size) for size in frame["size"]])
 
     def __str__(self) -> str:
         rows = [("terms", "RMSE", "R2", "folds agree", "equation")]
         for each in self.equations:
-            rmse, mark = plus_minus(each.rmse, each.rmse_error), "*" if each.size == self.size else ""
-            shown = f"{each.size}{mark}", rmse, number(each.r2, 5), f"{each.agreement:.0%}", self.equation(each.size)
-            rows.append(shown)
+            size = f"{each.size}{'*' if each.size == self.size else ''}"
+            errors = plus_minus(each.rmse, each.rmse_error), number(each.r2, 5)
+            rows.append((size, *errors, f"{each.agreement:.0%}", self.equation(each.size)))
         notes = []
         if undefined := self.at().undefined:
             notes.append(f"Not defined at {plural(undefined, 'held-out row')}, where the mean was predicted.")
@@ -355,10 +355,10 @@ def find_law(
     if choose not in ("one_se", "best"):
         raise ValueError(f"choose is {choose!r}; expected 'one_se' or 'best'.")
     for name, value in (("keep", keep), ("models", models)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        if not is_whole(value) or value < 1:
             raise ValueError(f"{name} is {value!r}; expected a whole number above 0.")
     seed, amount, threads = check_seed(seed), as_effort(effort), local_threads(n_jobs)
-    told: dict[str, Any] = {
+    search_settings: dict[str, Any] = {
         "intercept": bool(intercept),
         "keep": int(keep),
         "models": int(models),
@@ -384,17 +384,17 @@ def find_law(
                     bar.say(f"{sum(generated):,} combinations")
 
             last: Any = of_rungs[-1] if of_rungs else ()
-            return search(of_rows, y[rows], last, largest=max(wanted), tick=tick, **told)
+            return search(of_rows, y[rows], last, largest=max(wanted), tick=tick, **search_settings)
 
         if threads == 1:
-            every = [laws_of(task) for task in range(1 + len(folds))]
+            all_laws = [laws_of(task) for task in range(1 + len(folds))]
         else:
             with ThreadPoolExecutor(threads, thread_name_prefix="pairflip") as pool:
-                every = list(pool.map(laws_of, range(1 + len(folds))))
-    laws, *of_folds = every
+                all_laws = list(pool.map(laws_of, range(1 + len(folds))))
+    laws, *laws_of_folds = all_laws
     wanted = [size for size in wanted if size <= len(laws)] or [len(laws)]
-    predicted = [[found[min(size, len(found)) - 1] for found in of_folds] for size in wanted]
-    squares, undefined = zip(*(_held_out(folds, X, y, labels, each) for each in predicted), strict=True)
+    by_size = [[in_fold[min(size, len(in_fold)) - 1] for in_fold in laws_of_folds] for size in wanted]
+    squares, undefined = zip(*(_held_out(folds, X, y, labels, each) for each in by_size), strict=True)
     ones = np.ones(folds.row.size)
     half, half_error = mean_and_error(np.array(squares), ones, folds.unit)
     equations = []
@@ -412,7 +412,7 @@ def find_law(
                 rmse_error=float(half_error[at] / np.sqrt(mean)) if mean > 0 else 0.0,
                 r2=1.0 - mean / float(np.var(y[folds.row])),
                 undefined=undefined[at],
-                agreement=float(np.mean([terms == {*map(str, each.expressions)} for each in predicted[at]])),
+                agreement=float(np.mean([terms == {*map(str, each.expressions)} for each in by_size[at]])),
                 units=of_terms,
             )
         )
@@ -434,7 +434,7 @@ def find_law(
             "rungs": int(rungs),
             "units": None if by_name is None else {name: str(unit) for name, unit in by_name.items()},
             "choose": choose,
-            **told,
+            **search_settings,
         },
     )
 
@@ -450,9 +450,9 @@ def _read_table(table: Any, target: Any, names: Sequence[str] | None) -> tuple[F
         name, target, table = target, table[target], table.drop(columns=[target])
     X, labels = as_table(table, names)
     labels = list(labels)
-    twice = next((each for at, each in enumerate(labels) if each in labels[:at] or each == name), None)
-    if twice is not None:
-        raise ValueError(f"several columns are called {quoted(twice)}; expected names that tell columns apart.")
+    repeated = next((each for at, each in enumerate(labels) if each in labels[:at] or each == name), None)
+    if repeated is not None:
+        raise ValueError(f"several columns are called {quoted(repeated)}; expected names that tell columns apart.")
     return np.asarray(X, dtype=np.float64), as_target(target, len(X)), labels, clean(name)
 
 
@@ -460,9 +460,8 @@ def _read_sizes(sizes: Iterable[int], n_rows: int) -> list[int]:
     """Numbers of terms, in order."""
     given = [sizes] if isinstance(sizes, (int, np.integer)) else sizes
     listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    whole = [isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in listed]
     most = min(_LARGEST, n_rows // 2 - 1)
-    if not listed or not all(whole) or not 1 <= min(listed) <= max(listed) <= most:
+    if not listed or not all(map(is_whole, listed)) or not 1 <= min(listed) <= max(listed) <= most:
         raise ValueError(f"sizes is {sizes!r}; expected numbers of terms from 1 to {most} (of {n_rows} rows).")
     return sorted({int(each) for each in listed})
 

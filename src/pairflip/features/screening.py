@@ -36,9 +36,9 @@ class Pool(NamedTuple):
     values: Floats
     complexity: Ints
 
-    def some(self, which: NDArray[Any]) -> Pool:
+    def some(self, index: NDArray[Any]) -> Pool:
         """Some of them."""
-        return Pool(*(each[which] for each in self))
+        return Pool(*(each[index] for each in self))
 
     def columns(self, library: Library) -> Floats:
         """Their values (c, M)."""
@@ -51,11 +51,11 @@ class Pool(NamedTuple):
 
 def joined(pools: Sequence[Pool], most: int | None = None) -> Pool:
     """All of them, equal columns once, and of these at most so many that gain most, the first ones of equal ones."""
-    every = Pool(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
-    at = distinct(every.values[:, 1:], every.complexity)
+    pool = Pool(*(np.concatenate(parts) for parts in zip(*pools, strict=True)))
+    at = distinct(pool.values[:, 1:], pool.complexity)
     if most is not None and at.size > most:
-        at = np.sort(at[np.argsort(-every.values[at, 0], kind="stable")[:most]])
-    return every.some(at)
+        at = np.sort(at[np.argsort(-pool.values[at, 0], kind="stable")[:most]])
+    return pool.some(at)
 
 
 def models_of(columns: Floats, y: Floats, supports: Ints) -> Models:
@@ -91,8 +91,8 @@ def screen(
     columns = unit_columns(library.columns, centred)
     gained, n = gains(columns, models), len(columns)
     itself = np.column_stack([np.full(n, ITSELF), np.arange(n), np.arange(n)])
-    own = Pool(itself, np.column_stack([gained, abs(columns @ marks.T)]), library.complexity)
-    pool = joined([own.some(gained > 0.0)], keep)
+    as_they_are = Pool(itself, np.column_stack([gained, abs(columns @ marks.T)]), library.complexity)
+    pool = joined([as_they_are.some(gained > 0.0)], keep)
     room = max(2 * keep, _FEWEST)
     pairs, values, at, v = np.zeros((room, 3), np.int64), np.zeros((room, 3)), np.zeros(4, np.int64), np.zeros(rows)
     least = 0.0
@@ -130,19 +130,19 @@ def neighbours(columns: Floats, y: Floats, support: Ints, most: int) -> tuple[In
 
     All columns (n, M) have unit norm, and y (M,) is centred where they are.
     """
-    found, errors = [], []
+    supports, errors = [], []
     for slot in range(support.size):
         others = np.delete(support, slot)
         model = models_of(columns, y, others[None])
         gained = gains(columns, model)
         gained[others] = -1.0
-        few = np.argsort(-gained, kind="stable")[:most]
-        found.append(np.sort(np.column_stack([np.tile(others, (few.size, 1)), few]), axis=1))
-        errors.append(np.maximum(np.square(model.residuals).sum() - gained[few], 0.0))
-    every, squares = np.concatenate(found).astype(np.int64), np.concatenate(errors)
-    first = distinct_supports(every).first
+        best = np.argsort(-gained, kind="stable")[:most]
+        supports.append(np.sort(np.column_stack([np.tile(others, (best.size, 1)), best]), axis=1))
+        errors.append(np.maximum(np.square(model.residuals).sum() - gained[best], 0.0))
+    all_supports, squares = np.concatenate(supports).astype(np.int64), np.concatenate(errors)
+    first = distinct_supports(all_supports).first
     best = first[np.argsort(squares[first], kind="stable")[:most]]
-    return every[best], squares[best]
+    return all_supports[best], squares[best]
 
 
 def descended(columns: Floats, y: Floats, support: Ints, most: int) -> tuple[Ints, Floats]:
@@ -212,8 +212,8 @@ def search(
             ends = [descended(columns, target, each, models) for each in first]
             supports, squares = min(ends, key=lambda end: float(end[1][0]))
             chosen = starts = columns[supports[0]]
-            left = models_of(columns, target, supports[:1]).residuals[0]
-            exact = left @ left <= _EXACT * (target @ target)
+            residual = models_of(columns, target, supports[:1]).residuals[0]
+            exact = residual @ residual <= _EXACT * (target @ target)
             if exact or not squares[0] < error * (1.0 - _LOWER):
                 break
             error = squares[0]

@@ -15,7 +15,7 @@ from pairflip.text import aligned, percent, plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pairflip.search.trace import Trace
+    from pairflip.search.best_subset import Trace
     from pairflip.selection.curve import SizeCurve
     from pairflip.theory import TheoryCurve
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pairflip.comparison.record import Comparison
+    from pairflip.search.best_subset import Trace
     from pairflip.search.posterior import Posterior
     from pairflip.search.prove import Proof
     from pairflip.search.sampling import Samples
-    from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
 # At least 3:1 on white and on the dark of notebooks; the rest has the colour of the notebook's own text.

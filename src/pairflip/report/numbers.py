@@ -19,9 +19,9 @@ from pairflip.selection.verdict import held_out as errors_of
 from pairflip.text import clean, column_labels, explained, plural, row_numbers, shorten
 
 if TYPE_CHECKING:
+    from pairflip.search.best_subset import Trace
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
-    from pairflip.search.trace import Trace
     from pairflip.selection.curve import SizeCurve
 
 Ints = NDArray[np.int64]

@@ -94,6 +94,16 @@ def work_of(in_folds: Effort) -> dict[str, Any]:
     }
 
 
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number, and no truth value."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number, and no truth value."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
 def as_method(method: Any) -> Method:
     """A method by name."""
     if isinstance(method, str) and method in METHODS:
@@ -107,8 +117,7 @@ def as_effort(effort: Any) -> Effort:
         return effort
     if isinstance(effort, str) and effort in EFFORTS:
         return EFFORTS[effort]
-    number = isinstance(effort, (int, float, np.integer, np.floating)) and not isinstance(effort, bool)
-    if number and np.isfinite(effort) and effort > 0:
+    if is_number(effort) and effort > 0:
         passes = 4 if effort >= _MOMENT else 1  # a first answer before better ones
         return Effort(f"{float(effort):g} s", float(effort), passes, 4, 25, clock=True, anneals=True)
     raise ValueError(f"effort is {effort!r}; expected 'quick', 'normal', 'thorough' or a number of seconds above 0.")
@@ -144,7 +153,7 @@ def check_engine(problem: SubsetProblem, engine: str | Engine) -> str | Engine:
 def check_size(problem: SubsetProblem, k: Any) -> int:
     """Size k as an int with 1 <= k < number of candidate columns; of groups, where whole groups are chosen."""
     n, noun = problem.form.n_columns, problem.form.what
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+    if not is_whole(k):
         raise TypeError(f"k is {k!r}; expected a whole number of {noun}, at least 1 and below {n}.")
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1 {noun.removesuffix('s')}.")
@@ -172,7 +181,7 @@ def no_more_than(problem: SubsetProblem) -> str:
 
 def check_chains(chains: Any) -> int:
     """A number of chains as an int."""
-    if isinstance(chains, (bool, np.bool_)) or not isinstance(chains, (int, np.integer)) or chains < 1:
+    if not is_whole(chains) or chains < 1:
         raise ValueError(f"chains is {chains!r}; expected a whole number of at least 1.")
     return int(chains)
 

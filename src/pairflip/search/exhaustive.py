@@ -1,4 +1,7 @@
-"""Every support of one problem, by enumeration, in threads, until it is done or time is up."""
+"""Every support of one problem, by enumeration, until it is done or time is up: in threads, or on a GPU.
+
+A GPU rules out; what it cannot rule out is judged here.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,9 @@ _LITTLE = 1e-3
 LEAST = 1e-8
 """Ridge terms below this fraction of a column's squared norm bound little, and drown in rounding."""
 NO_PREFIX = np.zeros(0, np.int64)
+WORTH_SECONDS = 3.0
+"""An enumeration is worth a device from this much time on the CPU."""
+_JUDGED, _ENUMERATED = 8192, 16  # supports, and prefixes with pivots in doubt, that are a piece of work for a thread
 
 
 @dataclass(frozen=True)
@@ -56,14 +62,29 @@ class Question:
     engine: str = "auto"  # or "numba" or "cuda": what enumerates
     interrupted: bool = False  # set when Ctrl-C ended the work
     failed: Exception | None = None  # what a device raised that failed in the middle
-    told: int = 0  # thousandths that `tick` heard of
+    reported: int = 0  # thousandths that `tick` heard of
 
     def tell(self, share: float) -> None:
         """Tell that this share of the work is finished, unless that much was told before."""
         thousandths = int(1000 * share)
-        if self.tick is not None and thousandths > self.told:
-            self.tick(thousandths - self.told)
-            self.told = thousandths
+        if self.tick is not None and thousandths > self.reported:
+            self.tick(thousandths - self.reported)
+            self.reported = thousandths
+
+    @property
+    def highest(self) -> float:
+        """Largest 2E with which a support may still be among the lowest that are wanted."""
+        return self.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.form.yy  # as in `lowest.limit_of`
+
+    @property
+    def reach(self) -> float:
+        """Largest 2E with which a support may still be among the lowest that are wanted, or be counted."""
+        return float(max((self.highest, *self.levels[-1:])))
+
+    def tighten(self, doubled: Floats) -> None:
+        """Lower the limit to what is known by the 2E of some supports."""
+        if doubled.size >= self.wanted:
+            self.limit = min(self.limit, float(np.partition(doubled, self.wanted - 1)[self.wanted - 1]))
 
     @property
     def simple(self) -> bool:
@@ -124,9 +145,9 @@ def enumeration_cost(form: Form, k: int) -> float:
     return all_seconds(form, k) + few + (0.0 if form.dense or k == 1 else 1e-10 * n * n * rows)
 
 
-def best_support(form: Form, k: int, limit: float = np.inf) -> tuple[NDArray[np.int64], float] | None:
+def best_support(form: Form, k: int) -> tuple[NDArray[np.int64], float] | None:
     """Positions of the best k columns and their energy, by looking at every support; None if all are singular."""
-    lowest = enumerate_supports(Question(form, k, limit=2.0 * limit * (1.0 + 1e-9)))
+    lowest = enumerate_supports(Question(form, k))
     if not lowest.doubled.size:
         return None
     equal = lowest.supports[reaches(lowest.doubled, lowest.doubled[0], form.yy)]
@@ -235,14 +256,11 @@ class Workspaces:
 
     def tighten(self) -> float:
         """Lower the limit to what was found so far; 2E up to which a support may be worth keeping or is counted."""
-        question, doubled = self.question, np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)])
-        if doubled.size >= question.wanted:
-            question.limit = min(question.limit, float(np.partition(doubled, question.wanted - 1)[question.wanted - 1]))
-        reach = question.limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * question.form.yy  # as in `lowest.limit_of`
+        self.question.tighten(np.concatenate([np.zeros(0), *(part.doubled for part in self.parts)]))
         for at, part in enumerate(self.parts):
-            low = part.doubled <= reach
+            low = part.doubled <= self.question.highest
             self.parts[at] = replace(part, supports=part.supports[low], doubled=part.doubled[low])
-        return float(max((reach, *question.levels[-1:])))
+        return self.question.reach
 
 
 def run_pieces(
@@ -289,3 +307,77 @@ def _give_up(stop: NDArray[np.int64], work: Iterable[Future[bool]]) -> None:
     stop[0] = 1
     for future in work:
         future.cancel()
+
+
+def device_pays(question: Question, seconds: float) -> float | None:
+    """Seconds that an enumeration takes on a device by a cost model; None if it is not to be used.
+
+    `seconds`: time that the same takes on the CPU.
+    """
+    from pairflip.engines.cuda.enumeration import device_seconds, refusal
+
+    too_small = question.engine == "auto" and seconds < WORTH_SECONDS
+    if question.failed is not None or not question.form.plain or too_small:
+        return None
+    expected = device_seconds(question.form.n_columns, question.k)
+    faster = question.engine == "cuda" or expected < seconds
+    return expected if faster and refusal(question.form, question.k) is None else None
+
+
+def enumerate_on_device(question: Question) -> Lowest | None:
+    """All supports, from the largest first column down; None if there is no device that can do it.
+
+    Where the device fails in the middle, `asked` says so, and what was found until then is not complete.
+    """
+    from pairflip.engines.cuda.device import failures
+    from pairflip.engines.cuda.enumeration import Enumeration, refusal
+
+    form, k, n = question.form, question.k, question.form.n_columns
+    if refusal(form, k) is not None:
+        return None
+    with one_blas_thread():
+        work, remaining = Workspaces(question), n
+    try:
+        device = Enumeration(form, k, work.rounding)
+        while remaining and time.perf_counter() <= question.until:
+            if not _judge_passed(question, work, device.step(work.tighten())):
+                break
+            remaining = device.below
+            question.tell(device.share)
+    except KeyboardInterrupt:
+        question.interrupted = True
+    except failures() as error:
+        question.failed = error
+    bound = whole_bound(form, remaining) if remaining else 0.0
+    return gather(question, work.parts, comb(n, k) - comb(remaining, k), remaining == 0, bound)
+
+
+def _judge_passed(question: Question, work: Workspaces, passed: Any) -> bool:
+    """Judge supports that the device passed, and enumerate what it could not decide; False if time ran out."""
+    from pairflip.engines.numba.enumeration import enumerate_from
+    from pairflip.engines.numba.lowest import judge_supports
+
+    form = question.form
+    pieces = [
+        (kernel, np.ascontiguousarray(rows[first : first + size]))
+        for kernel, rows, size in (
+            (judge_supports, passed.supports, _JUDGED),
+            (enumerate_from, passed.parents, _ENUMERATED),
+            (enumerate_from, passed.nodes, _ENUMERATED),
+        )
+        for first in range(0, len(rows), size)
+    ]
+
+    def do(piece: tuple[Any, Any]) -> bool:
+        kernel, part = piece
+        with work.piece() as (exact, basis, chosen, levels, lowest):
+            if kernel is judge_supports:
+                judge_supports(exact, basis, chosen, lowest, part, form.yy)
+                return True
+            args = form.matrix, exact, basis, chosen, levels, lowest, form.yy, work.rounding
+            return all(enumerate_from(*args, prefix[0], prefix[0] + 1, work.stop, prefix) for prefix in part)
+
+    quiet = replace(question, tick=None)
+    finished = not pieces or all(run_pieces(quiet, pieces, do, work.stop))
+    question.interrupted = question.interrupted or quiet.interrupted
+    return finished

@@ -21,6 +21,7 @@ from pairflip.moments import Form
 from pairflip.philox import chain_keys
 from pairflip.search.effort import Effort, Method, Wave, costly, first_wave, kick_nanoseconds, last_waves, second_wave
 from pairflip.search.schedule import Schedule, greedy_scale
+from pairflip.supports import distinct_supports
 
 _FEW = 3
 FEW_SUPPORTS = {"normal": 300, "thorough": 3000}
@@ -118,32 +119,25 @@ def portfolio(
 
 def _best_of_all(form: Any, k: int) -> Searched:
     """The lowest of all supports; the lowest few are fitted once more, to the last digit."""
-    every = np.array([s for s in combinations(range(form.n_columns), k) if form.rules.allow(np.array(s))], np.int64)
-    energies = form.fit_many(every).energies if every.size else np.zeros(0)
+    allowed = [s for s in combinations(range(form.n_columns), k) if form.rules.allow(np.array(s))]
+    supports = np.array(allowed, dtype=np.int64)
+    energies = form.fit_many(supports).energies if allowed else np.zeros(0)
     lowest = np.argsort(energies, kind="stable")[: 1 + _FEW]
-    exact = np.array([form.energy(every[at]) for at in lowest])
+    exact = np.array([form.energy(supports[at]) for at in lowest])
     if not np.isfinite(exact).any():
         raise RankTooSmall(k, form.rank(), form.what + " and rules" * form.rules.any)
     best = first_best(exact, form.yy)
-    return Searched(every[lowest[best : best + 1]], exact[best : best + 1])
+    return Searched(supports[lowest[best : best + 1]], exact[best : best + 1])
 
 
 def settle(form: Form, walked: WalkResult) -> tuple[NDArray[np.int64], Floats]:
     """The better of each chain's last and best support (chains, k), as candidate positions, and their energies."""
-    known: dict[bytes, float] = {}
-
-    def energy(support: NDArray[np.int64]) -> float:
-        key = support.tobytes()
-        if key not in known:
-            known[key] = form.energy(support)
-        return known[key]
-
-    supports = walked.support.copy()
-    energies = np.array([energy(s) for s in supports])
-    for c, other in enumerate(walked.best_support):
-        if is_lower(energy(other), energies[c], form.yy):
-            supports[c], energies[c] = other, energy(other)
-    return supports, energies
+    ends = np.stack([walked.support, walked.best_support])  # (2, chains, k)
+    supports, _, which, _ = distinct_supports(ends.reshape(-1, ends.shape[2]))
+    energies = np.array([form.energy(support) for support in supports])[which].reshape(ends.shape[:2])
+    best = is_lower(energies[1], energies[0], form.yy).astype(np.int64)
+    chains = np.arange(best.size)
+    return ends[best, chains], energies[best, chains]
 
 
 def first_best(energies: Floats, yy: float | Floats) -> Any:

@@ -24,7 +24,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import comb, log
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,19 +36,23 @@ from pairflip.engines.base import RankTooSmall
 from pairflip.engines.numba import announce_compilation
 from pairflip.inputs import as_table, find_columns
 from pairflip.jobs import local_threads
+from pairflip.journal_file import Folder
 from pairflip.least_squares import Floats
 from pairflip.philox import STREAM_MODELS, chain_keys, check_seed, philox4x32, start_order
 from pairflip.problem import SubsetProblem
-from pairflip.search.datatree import MOST_INDICATORS, draws_tree
-from pairflip.search.sampling_journal import (
+from pairflip.search.draws import (
+    BATCHES,
+    MOST_INDICATORS,
     Chain,
-    Folder,
     before_counting,
     chain_numbers,
     chain_settings,
     check_counts,
+    draws_tree,
+    frequencies,
     walk_missing,
 )
+from pairflip.search.effort import is_number, is_whole
 from pairflip.sparse import dense
 from pairflip.supports import distinct_supports
 from pairflip.text import column_labels, percent, plural
@@ -65,7 +68,6 @@ ENUMERATED = 2**20
 """Up to so many models all of them are visited (a second or so)."""
 _MOST_ENUMERATED = 2**30
 _TOP = 1000  # models that an enumeration keeps
-_BATCHES = 20  # of each chain, for the Monte Carlo error
 _EDGE = 0x6D6F646C  # in place of a size in the addresses of walks among models
 _MASS = 0.9999  # of the models, by which standard deviations of predictions are computed ...
 _MODELS = 5000  # ... and at most so many
@@ -213,13 +215,13 @@ class Posterior:
         units = self.problem.units
         wanted = wanted if units is None else units.units_of(wanted)
         if self.sizes.size:
-            inside = np.isin(self.draws, wanted).any(axis=2)
-            share, error = _frequencies(np.where(inside, np.int32(0), np.int32(-1))[:, :, None], 1)
-            return float(share[0]), float(error[0])
-        models = _Models(self.problem, self.prior)
+            inside = np.isin(self.draws, wanted).any(axis=2, keepdims=True)
+            (share,), (error,) = frequencies(np.where(inside, 0, -1), 1)
+            return float(share), float(error)
+        space = _ModelSpace(self.problem, self.prior)
         among = np.isin(self.problem.form.candidates, wanted)
         # With these units first, models that have one of them are those whose smallest unit is one of them.
-        parts = _visit_all(models, local_threads(None), np.argsort(~among, kind="stable"), top=0)
+        parts = _visit_all(space, local_threads(None), np.argsort(~among, kind="stable"), top=0)
         logs = np.array([sums.scalars[0] for sums in parts])
         totals = np.exp(logs - logs.max()) * [sums.scalars[1] for sums in parts]
         return float(totals[1 : 1 + among.sum()].sum() / totals.sum()), 0.0
@@ -287,7 +289,7 @@ class Posterior:
         inside = (self.draws[..., None] == (often if units is None else units.first[often])).any(axis=2)
         series = {"size": self.sizes, "energy": self.energies}
         about = {"g": "hyper" if self.prior.g is None else self.prior.g, "prior": self.prior.name}
-        return draws_tree(series, inside, self.names, often.tolist(), range(len(self.sizes)), {}, about)
+        return draws_tree(series, inside, column_labels(self.names, often.tolist()), range(len(self.sizes)), about, {})
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
@@ -317,12 +319,12 @@ class Posterior:
     def assumptions(self) -> str:
         """What the probabilities are conditional on, in one sentence."""
         noise = "of unknown variance" if self.prior.variance is None else f"of variance {self.prior.variance:g}"
-        seen = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
+        visits = "all models" if self.method == "enumeration" else f"{self.visited:,} moves between models"
         noun = "columns" if self.problem.units is None else "groups of columns"
         return (
             f"Probabilities given that the target is linear in some of the {noun} with normal noise {noise}, "
             f"coefficients have {self.prior.coefficients}, and models before the data: "
-            f"{self.prior.name} ({seen})."
+            f"{self.prior.name} ({visits})."
         )
 
 
@@ -348,14 +350,14 @@ def _predict(
     back = right[:rank].T / values[:rank] / scale[:, None]
     target = w[:, 0] * problem.y - (w * Z) @ (inverse @ (w[:, 0] * problem.y))
     fitted = basis[:, :rank].T @ target
-    left, empty = 0.5 * max(float(target @ target - fitted @ fitted), 0.0), 0.5 * float(target @ target)
+    energy, empty = 0.5 * max(float(target @ target - fitted @ fitted), 0.0), 0.5 * float(target @ target)
     spread, slope = prior.noise(empty)
-    u, square, noise = prior.shrink, prior.shrink**2, spread + slope * left
+    u, square, noise = prior.shrink, prior.shrink**2, spread + slope * energy
     shrunken = u * noise
     if mixture is not None:  # means over g
-        u, square = (float(mixed.py_func(mixture, rank, left, part)) for part in (1, 2))
-        noise = 2.0 * (empty * (1.0 - u) + u * left) / (prior.freedom - 2.0)
-        shrunken = 2.0 * (empty * (u - square) + square * left) / (prior.freedom - 2.0)
+        u, square = (float(mixed.py_func(mixture, rank, energy, part)) for part in (1, 2))
+        noise = 2.0 * (empty * (1.0 - u) + u * energy) / (prior.freedom - 2.0)
+        shrunken = 2.0 * (empty * (u - square) + square * energy) / (prior.freedom - 2.0)
     coef = u * back @ fitted
     constant = inverse @ (w[:, 0] * (problem.y - chosen @ coef))
     away = (X - new @ lift) @ back
@@ -428,7 +430,7 @@ def posterior(
         )
     if method == "enumerate" or (method == "auto" and count <= ENUMERATED):
         return _by_enumeration(problem, assumed, local_threads(n_jobs), began)
-    check_counts(_BATCHES, sweeps=sweeps)
+    check_counts(BATCHES, sweeps=sweeps)
     numbers, before = chain_numbers(chains, first_chain), before_counting(sweeps, burn_in)
     settings = chain_settings(
         problem, run="posterior", g="hyper" if assumed.g is None else assumed.g, prior=np.array(prior).tolist(),
@@ -464,7 +466,7 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
     log_prior, name = _of_models(prior, n)
     allowed = _sizes(sizes, n, freedom)
     log_prior = np.where(allowed, log_prior, -np.inf)
-    if variance is not None and not (_is_number(variance) and variance > 0):
+    if variance is not None and not (is_number(variance) and variance > 0):
         raise ValueError(f"variance is {variance!r}; expected the variance of the noise, a number above 0, or None.")
     named = {"unit": rows, "bric": max(rows, float(problem.candidates.size) ** 2)}
     if isinstance(g, str) and g == "hyper":
@@ -472,13 +474,9 @@ def read_prior(problem: SubsetProblem, g: Any, prior: Any, sizes: Iterable[int] 
             raise ValueError("g is 'hyper' and variance is given; expected one of them: leave variance out.")
         return ModelPrior(None, name, log_prior, variance, freedom)
     value: Any = named.get(g) if isinstance(g, str) else g
-    if not (_is_number(value) and value > 0):
+    if not (is_number(value) and value > 0):
         raise ValueError(f"g is {g!r}; expected a number above 0, 'unit' (the number of rows), 'bric' or 'hyper'.")
     return ModelPrior(float(value), name, log_prior, variance, freedom)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
 def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
@@ -489,10 +487,10 @@ def _of_models(prior: Any, n: int) -> tuple[Floats, str]:
     if isinstance(prior, str) and prior == "beta-binomial":
         choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
         return np.asarray(-np.log(n + 1.0) - choose), "all sizes alike, and all models of a size"
-    if isinstance(prior, tuple) and len(prior) == 2 and all(_is_number(each) and each > 0 for each in prior):
+    if isinstance(prior, tuple) and len(prior) == 2 and all(is_number(each) and each > 0 for each in prior):
         a, b = prior
         return np.asarray(betaln(k + a, n - k + b) - betaln(a, b)), f"beta-binomial with a = {a:g} and b = {b:g}"
-    if _is_number(prior) and 0 < prior < 1:
+    if is_number(prior) and 0 < prior < 1:
         return np.asarray(k * np.log(prior) + (n - k) * np.log1p(-prior)), f"each column with probability {prior:g}"
     raise ValueError(
         f"prior is {prior!r}; expected 'uniform', 'beta-binomial', a pair (a, b) for the beta distribution, or the "
@@ -508,7 +506,7 @@ def _sizes(sizes: Iterable[int] | None, n: int, freedom: float) -> Any:
         return allowed
     wanted = [sizes] if isinstance(sizes, int) else list(sizes)
     for size in wanted:
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size <= most:
+        if not is_whole(size) or not 0 <= size <= most:
             raise ValueError(f"sizes has {size!r}; expected whole numbers of columns from 0 to {most}.")
         allowed[size] = True
     if not wanted:
@@ -556,7 +554,7 @@ def _mixture(prior: ModelPrior, empty: float, most: int) -> Mixture:
     return Mixture(table, empty, prior.freedom)
 
 
-class _Models:
+class _ModelSpace:
     """Models of a problem under a prior: units of columns, and what sets of them weigh.
 
     `start` (U + 1,) is where the columns of each unit begin among the D columns of the matrix.
@@ -622,31 +620,31 @@ class _Models:
 
 
 @one_blas_thread()
-def _visit_all(models: _Models, threads: int, order: Ints, top: int) -> list[ModelSums]:
+def _visit_all(space: _ModelSpace, threads: int, order: Ints, top: int) -> list[ModelSums]:
     """Sums over all models of the units in some order: those of no units, then those with the same first unit."""
     from pairflip.engines.numba.models import new_sums, new_tables, visit_models
     from pairflip.engines.numba.table import plain_form
 
     announce_compilation(visit_models)
-    largest, places = models.prior.largest, models.problem.form.places(order)
-    start = np.concatenate([[0], np.cumsum(models.widths[order])])
-    form, matrix = plain_form(models.b[None, places], models.yy), models.matrix[np.ix_(places, places)]
-    widest = min(int(np.sort(models.widths)[::-1][:largest].sum()), models.weight.most)
+    largest, places = space.prior.largest, space.problem.form.places(order)
+    start = np.concatenate([[0], np.cumsum(space.widths[order])])
+    form, matrix = plain_form(space.b[None, places], space.yy), space.matrix[np.ix_(places, places)]
+    widest = min(int(np.sort(space.widths)[::-1][:largest].sum()), space.weight.most)
 
     def visit(part: tuple[int, int]) -> ModelSums:
-        sums, tables = new_sums(start, top), new_tables(largest, max(widest, 1), models.b.size)
-        visit_models(form, matrix, start, models.weight, sums, tables, largest, *part)
+        sums, tables = new_sums(start, top), new_tables(largest, max(widest, 1), space.b.size)
+        visit_models(form, matrix, start, space.weight, sums, tables, largest, *part)
         return sums
 
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(visit, [(-1, 0), *((u, u + 1) for u in range(models.n))]))
+        return list(pool.map(visit, [(-1, 0), *((u, u + 1) for u in range(space.n))]))
 
 
 def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, began: float) -> Posterior:
     """All models, those with the same smallest unit together."""
-    models = _Models(problem, prior)
-    n = models.n
-    visited_parts = _visit_all(models, threads, np.arange(n), _TOP)
+    space = _ModelSpace(problem, prior)
+    n = space.n
+    visited_parts = _visit_all(space, threads, np.arange(n), _TOP)
     highest = max(float(sums.scalars[0]) for sums in visited_parts)
     factor = np.exp([float(sums.scalars[0]) - highest for sums in visited_parts])
     total = float(factor @ [sums.scalars[1] for sums in visited_parts])
@@ -661,8 +659,8 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
     )
     left_out = int(sum(sums.scalars[3] for sums in visited_parts))
     return _assembled(
-        models, inclusion, np.zeros(n), by_size, first, second,
-        models=tuple(models.columns_of(np.flatnonzero(each)) for each in bits),
+        space, inclusion, np.zeros(n), by_size, first, second,
+        models=tuple(space.columns_of(np.flatnonzero(each)) for each in bits),
         model_probability=np.exp(logs[best] - highest) / total,
         method="enumeration", visited=int(sum(sums.scalars[2] for sums in visited_parts)), acceptance={},
         sizes=np.zeros((0, 0), np.int64), energies=np.zeros((0, 0)), draws=np.zeros((0, 0, 0), np.int64),
@@ -677,13 +675,13 @@ def _by_walks(
     threads: int, began: float,
 ) -> Posterior:  # fmt: skip
     """Some models, as often as they are probable."""
-    models = _Models(problem, prior)
-    n, largest, sweeps, chains = models.n, prior.largest, settings["sweeps"], len(numbers)
+    space = _ModelSpace(problem, prior)
+    n, largest, sweeps, chains = space.n, prior.largest, settings["sweeps"], len(numbers)
     one_walk = _unit_walk if problem.form.grouped else _column_walk
 
     def walk(numbers: Sequence[int]) -> list[Chain]:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda chain: one_walk(models, settings, chain), numbers))
+            return list(pool.map(lambda chain: one_walk(space, settings, chain), numbers))
 
     walked, note = walk_missing(numbers, walk, settings, journal, threads)
     records, energies, accepted = (
@@ -695,12 +693,12 @@ def _by_walks(
     share = counts[order] / counts.sum()
     supports = [each[each >= 0].astype(np.int64) for each in flat[order]]
     inside = (records >= 0).sum(axis=2)
-    inclusion, error = _frequencies(records, n)
+    inclusion, error = frequencies(records, n)
     moves = accepted.sum(axis=0)
     return _assembled(
-        models, inclusion, error, np.bincount(inside.ravel(), minlength=n + 1) / inside.size,
-        *models.moments(supports, share),
-        models=tuple(models.columns_of(each) for each in supports), model_probability=share,
+        space, inclusion, error, np.bincount(inside.ravel(), minlength=n + 1) / inside.size,
+        *space.moments(supports, share),
+        models=tuple(space.columns_of(each) for each in supports), model_probability=share,
         method="sampling", visited=chains * sweeps * n,
         acceptance={
             name: float(a / max(b, 1)) for name, (a, b) in zip(("add", "drop", "flip"), moves.tolist(), strict=True)
@@ -711,14 +709,14 @@ def _by_walks(
     )  # fmt: skip
 
 
-def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
+def _column_walk(space: _ModelSpace, settings: dict[str, Any], chain: int) -> Chain:
     """Models of one walk after every sweep: columns that are in (-1 behind them), energies, and accepted moves."""
     from pairflip.engines.numba.annealing import walk
     from pairflip.engines.numba.chains import Walks, new_output
     from pairflip.engines.numba.models import INFLATED
 
     announce_compilation(walk)
-    sweeps, before, prior, w, n = settings["sweeps"], settings["burn_in"], models.prior, models.weight, models.n
+    sweeps, before, prior, w, n = settings["sweeps"], settings["burn_in"], space.prior, space.weight, space.n
     k = np.arange(prior.largest + 1)
     # All models of a size together, so that the ways to add and drop columns are counted.
     sizes = w.prior[k] - w.column * k + gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
@@ -733,7 +731,7 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
     flips = np.array([before * n] * (before > 0) + [n] * sweeps, np.int64)
     output = new_output(1, flips.size, prior.largest, record=True)
     while True:
-        walks = Walks(models.problem.form, first, keys, **weights)
+        walks = Walks(space.problem.form, first, keys, **weights)
         try:
             walks.chains(np.full(flips.size, w.a), flips, output, 0, 1, [], lambda _: None)
             break
@@ -749,16 +747,16 @@ def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain
     }
 
 
-def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
+def _unit_walk(space: _ModelSpace, settings: dict[str, Any], chain: int) -> Chain:
     """Metropolis walk among groups of columns: units in the model after every sweep, energies, accepted moves."""
-    sweeps, before, prior, n = settings["sweeps"], settings["burn_in"], models.prior, models.n
+    sweeps, before, prior, n = settings["sweeps"], settings["burn_in"], space.prior, space.n
     (key,) = chain_keys(settings["seed"], _EDGE, None, np.array([chain]))
     known: dict[int, tuple[float, float]] = {}
 
     def weigh(model: int) -> tuple[float, float]:
         """Log weight and energy of a model; bit u of `model` says whether unit u is in it."""
         if model not in known:
-            known[model] = models.weigh(np.array([u for u in range(n) if model >> u & 1], dtype=np.int64))
+            known[model] = space.weigh(np.array([u for u in range(n) if model >> u & 1], dtype=np.int64))
         return known[model]
 
     order, k, model = start_order(key, n).tolist(), 0, 0
@@ -797,35 +795,20 @@ def _unit_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
     return {"records": records, "energies": energies, "accepted": accepted}
 
 
-def _frequencies(records: NDArray[np.int32], n: int) -> tuple[Floats, Floats]:
-    """Fractions (n,) of the draws with each column, and their errors from the means of batches of each chain."""
-    chains, sweeps, _ = records.shape
-    edges = np.linspace(0, sweeps, _BATCHES + 1).astype(int)
-    batches = np.zeros((chains, _BATCHES, n))
-    for c in range(chains):
-        for b, (first, last) in enumerate(pairwise(edges.tolist())):
-            part = records[c, first:last]
-            batches[c, b] = np.bincount(part[part >= 0], minlength=n) / (last - first)
-    each = batches.reshape(-1, n)
-    # One draw more or less is the least error that can be claimed of a column that was always in, or never.
-    least = 1.0 / (chains * sweeps)
-    return each.mean(axis=0), np.maximum(each.std(axis=0, ddof=1) / np.sqrt(len(each)), least)
-
-
 def _assembled(
-    told: _Models, inclusion: Floats, error: Floats, by_size: Floats, first: Floats, second: Floats, **rest: Any
+    space: _ModelSpace, inclusion: Floats, error: Floats, by_size: Floats, first: Floats, second: Floats, **rest: Any
 ) -> Posterior:
     """The record, in columns and units of the table."""
-    problem, at, scale = told.problem, told.problem.candidates, told.problem.scale
+    problem, at, scale = space.problem, space.problem.candidates, space.problem.scale
     form: Any = problem.form
     probability, probability_se, coef_mean, coef_sd = np.zeros((4, problem.n_columns))
-    for u in range(told.n):
-        columns = told.columns_of(np.array([u]))
+    for u in range(space.n):
+        columns = space.columns_of(np.array([u]))
         probability[columns], probability_se[columns] = inclusion[u], error[u]
-        part, members, to = slice(told.start[u], told.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
+        part, members, to = slice(space.start[u], space.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
         if form.grouped:
             members, to = form.to_table(members, scale)
-        spread = second[part, : told.widths[u]] - np.outer(first[part], first[part])
+        spread = second[part, : space.widths[u]] - np.outer(first[part], first[part])
         coef_mean[at[members]] = to @ first[part]
         coef_sd[at[members]] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
     probability[problem.always] = 1.0
@@ -836,5 +819,5 @@ def _assembled(
     coef_mean[problem.always] = always
     return Posterior(
         problem=problem, inclusion_probability=probability, inclusion_se=probability_se, size_probability=by_size,
-        coef_mean=coef_mean, coef_sd=coef_sd, intercept=constant, always_coef=always, prior=told.prior, **rest,
+        coef_mean=coef_mean, coef_sd=coef_sd, intercept=constant, always_coef=always, prior=space.prior, **rest,
     )  # fmt: skip

@@ -1,4 +1,9 @@
-r"""`prove` and its `Proof`: that no other support of k columns has a lower energy, or how much lower one could be."""
+r"""`prove` and its `Proof`: that no other support of k columns has a lower energy, or how much lower one could be.
+
+Searches prove their answer unasked where that is cheap, or look at every support instead of searching (at the end of
+this file). Cost models alone decide about that, never the clock, so that the same table gives the same result
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +26,18 @@ from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.best_subset import best_subset
 from pairflip.search.branch_and_bound import branch_seconds, branch_supports, can_branch
-from pairflip.search.effort import check_size
+from pairflip.search.effort import Effort, check_size, is_whole
 from pairflip.search.exhaustive import (
     Lowest,
     Question,
     best_support,
+    device_pays,
+    enumerate_on_device,
     enumerate_supports,
     enumeration_cost,
     gather,
     whole_bound,
 )
-from pairflip.search.on_device import device_pays, enumerate_on_device
 from pairflip.search.ridge_bound import LARGEST, RidgeTree, bound_seconds, can_bound
 from pairflip.supports import distinct_supports
 
@@ -49,6 +55,10 @@ _FIRST = 0.05  # of the budget: what branch and bound may take before the ridge 
 _THREADED = 0.9  # of all threads: how well they share
 LIMITED = "this is about sets that keep the limits"
 """How the note of a proof begins where rules keep columns apart."""
+RUNNERS_UP = 5
+"""How many of the best supports a proof of a search's answer names."""
+_UNASKED_SECONDS = {"quick": 0.05, "normal": 0.5, "thorough": 5.0}
+_FOLD_NS = {"quick": 2e5, "normal": 5e6, "thorough": 5e6}  # what solving one fold may take in any case
 
 
 @dataclass(frozen=True)
@@ -224,11 +234,11 @@ def prove(
         raise ValueError(
             f"{problem.energy_words}; expected squared error without signs: there are no proofs for other energies."
         )
-    everything = not isinstance(k, bool) and isinstance(k, (int, np.integer)) and k == problem.form.n_columns
+    everything = is_whole(k) and k == problem.form.n_columns
     k = int(k) if everything else check_size(problem, k)
     if isinstance(budget, (bool, str)) or not isinstance(budget, (int, float, np.number)) or not budget > 0:
         raise ValueError(f"budget is {budget!r}; expected a number of seconds above 0.")
-    if isinstance(n_best, bool) or not isinstance(n_best, (int, np.integer)) or not 1 <= n_best <= MOST_BEST:
+    if not is_whole(n_best) or not 1 <= n_best <= MOST_BEST:
         raise ValueError(f"n_best is {n_best!r}; expected a whole number from 1 to {MOST_BEST}.")
     distances = _check_within(within)
     check_engine(engine)
@@ -242,31 +252,31 @@ def prove(
             )
         lowest = Lowest(np.arange(k)[None], np.array([2.0 * energy]), np.zeros(0, np.int64), looked=1)
         return as_proof(problem, lowest, "all columns", time.perf_counter() - began)
-    if incumbent is None:
-        first = problem.slots(first_support(problem, k, seed, budget))
-    else:
-        first = problem.slots(incumbent)
-        if first.size != k or not np.isfinite(problem.form.energy(np.sort(first))):
-            raise ValueError(
-                f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
-                f"expected {k} independent ones."
-            )
+    first = np.sort(problem.slots(first_support(problem, k, seed, budget) if incumbent is None else incumbent))
+    energy = problem.form.energy(first) if first.size == k else np.inf
+    if not np.isfinite(energy):
+        raise ValueError(
+            f"incumbent has {first.size} columns{'' if first.size != k else ' that are linearly dependent'}; "
+            f"expected {k} independent ones."
+        )
     began = time.perf_counter()
     with progress_bar(f"proving k = {k}", 1000, progress) as bar:
         question = Question(
             problem.form, k, n_best, threads=local_threads(n_jobs), until=began + budget, tick=bar, engine=engine
         )
         try:
-            lowest, method = search_all(question, np.sort(first), distances, budget)
+            lowest, method = search_all(question, first, distances, budget)
         except KeyboardInterrupt:  # between two pieces of work: nothing is known yet
             question.interrupted = True
-            doubled = np.array([2.0 * problem.form.energy(np.sort(first))])
-            lowest = replace(gather(question, [], complete=False), supports=np.sort(first)[None], doubled=doubled)
+            nothing = gather(question, [], complete=False)
+            lowest = replace(nothing, supports=first[None], doubled=np.array([2.0 * energy]))
             method = "branch and bound" if can_branch(problem.form) else "enumeration"
     if method == "none":
         lowest = replace(lowest, bound=whole_bound(problem.form))
-    note = "interrupted" if question.interrupted else ""
-    if lowest.overflow and not note:
+    note = ""
+    if question.interrupted:
+        note = "interrupted"
+    elif lowest.overflow:
         note = f"more than {len(lowest.supports)} supports are equal to the last of the best ones"
     proof = as_proof(problem, lowest, method, time.perf_counter() - began, n_best, distances, note)
     if question.failed is None or question.interrupted:
@@ -461,3 +471,49 @@ def _check_within(within: Any) -> Floats:
     if distances.ndim != 1 or not (np.isfinite(distances).all() and np.all(distances >= 0)):
         raise ValueError(f"within is {within!r}; expected distances such as (0.01, 0.05), each >= 0.")
     return distances
+
+
+def proof_seconds(effort: Effort | str | None) -> float:
+    """What proving the answer of a search may take on one core, by the cost models.
+
+    Half a second; a tenth of that where the search is to be quick, ten times as much where it is to be thorough.
+    """
+    if isinstance(effort, Effort) and effort.clock:
+        return min(effort.seconds, _UNASKED_SECONDS["normal"])
+    return _UNASKED_SECONDS[effort.name if isinstance(effort, Effort) else effort or "normal"]
+
+
+def proof_of(problem: SubsetProblem, k: int, support: NDArray[np.int64], seconds: float) -> Proof | None:
+    """A proof of the best support, or of a better one, if it takes no more than so many seconds; otherwise None.
+
+    `support`, the best columns known, is named first among equals.
+    """
+    form, began = problem.form, time.perf_counter()
+    n = form.n_columns
+    if k >= n or (enumeration_cost(form, k) > seconds and not can_branch(form)):
+        return None
+    first = np.sort(problem.slots(support))
+    # Not on a device: the same table must give the same answer where there is none.
+    question = Question(form, k, RUNNERS_UP, most=seconds / branch_seconds(n), engine="numba")
+    lowest, method = search_all(question, first, np.zeros(0), seconds)
+    if not lowest.complete:
+        return None
+    equal = np.flatnonzero(np.all(lowest.supports == first, axis=1))
+    if equal.size and reaches(lowest.doubled[equal[0]], lowest.doubled[0], form.yy):
+        order = np.concatenate([equal, np.setdiff1d(np.arange(len(lowest.supports)), equal)])
+        lowest = replace(lowest, supports=lowest.supports[order], doubled=lowest.doubled[order])
+    return as_proof(problem, lowest, method, time.perf_counter() - began, RUNNERS_UP)
+
+
+def solved(problem: SubsetProblem, k: int, effort: Effort) -> Proof | None:
+    """A proof by looking at every support, if that takes no longer than proving the answer of a search may."""
+    form, seconds = problem.form, proof_seconds(effort)
+    first = np.arange(k)
+    if k >= form.n_columns or enumeration_cost(form, k) > seconds or not np.isfinite(form.energy(first)):
+        return None
+    return proof_of(problem, k, problem.columns_of(form.candidates[first]), seconds)
+
+
+def is_solved(form: Form, k: int, effort: str, nanoseconds: float) -> bool:
+    """Whether a fold is solved instead of searched: every support takes no longer than the search, or than 5 ms."""
+    return k < form.n_columns and 1e9 * enumeration_cost(form, k) <= max(nanoseconds, _FOLD_NS[effort])

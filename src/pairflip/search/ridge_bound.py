@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
-from pairflip.engines.base import EPSILON, EQUAL, NOTHING
+from pairflip.engines.base import EPSILON
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.search.branch_and_bound import Node, branch_seconds, branch_supports
@@ -274,19 +274,13 @@ class RidgeTree:
         form, self.question = question.form, question
         self.columns = np.arange(form.n_columns)
         self.nodes = self.looked = self._numbered = 0
-        self._limit, self._lowest = question.limit, np.full(question.wanted, np.inf)
+        self._lowest = np.zeros(0)  # 2E of the best supports so far
         self._parts: list[Lowest] = []
         with one_blas_thread():
             columns, targets = form.few_rows if form.dense else (form.columns_of(self.columns), form.targets)
             self._narrow(self.columns, columns, targets[:, 0])
         weights = np.full(self.columns.size, question.k / self.columns.size)
         self._open = [self._branch(0.0, np.zeros(0, np.int64), self.columns, weights)]
-
-    @property
-    def reach(self) -> float:
-        """Largest 2E with which a support may still be among the lowest that are wanted, or be counted."""
-        limit = self._limit * (1.0 + 2.0 * EQUAL) + 2.0 * NOTHING * self.question.form.yy
-        return max(limit, float(self.question.levels[-1])) if self.question.levels.size else limit
 
     @property
     def bound(self) -> float:
@@ -296,7 +290,7 @@ class RidgeTree:
     @property
     def finished(self) -> bool:
         """Whether every support was looked at or ruled out."""
-        return self.bound > self.reach
+        return self.bound > self.question.reach
 
     def walk(self, until: float = np.inf, most: float = np.inf) -> bool:
         """Whether all is finished before time is up or `most` bounds were computed; Ctrl-C ends the time."""
@@ -307,9 +301,10 @@ class RidgeTree:
                     for child in self._divided(self._open[0]):
                         heappush(self._open, child)
                     heappop(self._open)  # only now, and before its children: an interrupted branch stays open
-                    bound = min(self.bound, self.reach)  # progress: how far it has come from the first one
+                    reach = self.question.reach
+                    bound = min(self.bound, reach)  # progress: how far it has come from the first one
                     first = min(first, bound)
-                    self.question.tell((bound - first) / (self.reach - first) if self.reach > first else 1.0)
+                    self.question.tell((bound - first) / (reach - first) if reach > first else 1.0)
         except KeyboardInterrupt:
             self.question.interrupted = True
         return self.finished
@@ -345,14 +340,15 @@ class RidgeTree:
         for _ in range(_ROUNDS if is_root else 1):
             if fixed.size >= k or fixed.size + free.size <= k:
                 break
-            said = ridge_bound(self._form, k, self.reach, fixed, free, weights[free])
+            relaxation = ridge_bound(self._form, k, self.question.reach, fixed, free, weights[free])
             self.nodes += 1
-            bound = max(bound, said.bound)
-            if bound > self.reach:
+            bound = max(bound, relaxation.bound)
+            if bound > self.question.reach:
                 return []
-            weights[free] = said.weights
-            open_ones = ~said.dropped & ~said.taken
-            fixed, free, stiffness = np.append(fixed, free[said.taken]), free[open_ones], said.stiffness[open_ones]
+            weights[free] = relaxation.weights
+            undecided = ~relaxation.dropped & ~relaxation.taken
+            stiffness = relaxation.stiffness[undecided]
+            fixed, free = np.append(fixed, free[relaxation.taken]), free[undecided]
             keep = np.union1d(fixed, free)
             if not is_root or keep.size > _MANY * self.columns.size:
                 break
@@ -378,7 +374,7 @@ class RidgeTree:
         seconds = _PATIENCE * bound_seconds(free.size, self._form.V.shape[1])
         most = min(seconds / branch_seconds(open_columns.size), _MOST)
         form = Form(self._table[open_columns], self._target, self._penalty[open_columns], open_columns, dense=True)
-        part = Question(form, k, question.wanted, self._limit, question.levels)
+        part = Question(form, k, question.wanted, question.limit, question.levels)
         root = Node(np.searchsorted(open_columns, fixed).tolist(), np.searchsorted(open_columns, free).tolist(), 0.0)
         lowest = branch_supports(part, most, root)
         if lowest is None:
@@ -387,6 +383,6 @@ class RidgeTree:
         if lowest.supports.size or lowest.counts.any():
             supports = self.columns[open_columns[lowest.supports]]
             self._parts.append(Lowest(supports, lowest.doubled, lowest.counts, overflow=lowest.overflow))
-            self._lowest = np.sort(np.concatenate([self._lowest, lowest.doubled]))[: question.wanted]
-            self._limit = min(self._limit, float(self._lowest[-1]))
+            self._lowest = np.sort(np.append(self._lowest, lowest.doubled))[: question.wanted]
+            question.tighten(self._lowest)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,25 +18,28 @@ from pairflip.engines import Engine, Refused, WalkPlan, get_engine
 from pairflip.engines.base import flip_nanoseconds
 from pairflip.engines.exchange import LadderPlan
 from pairflip.jobs import local_threads
-from pairflip.journal_file import difference
+from pairflip.journal_file import Folder, difference
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import chain_keys, check_seed
 from pairflip.problem import SubsetProblem
-from pairflip.search.datatree import MOST_INDICATORS, draws_tree
-from pairflip.search.effort import check_size
-from pairflip.search.sampling_journal import (
+from pairflip.search.draws import (
+    BATCHES,
     MOST_CHAINS,
+    MOST_INDICATORS,
     Chain,
-    Folder,
     before_counting,
     chain_numbers,
     chain_settings,
     check_counts,
+    draws_tree,
+    frequencies,
     walk_missing,
 )
+from pairflip.search.effort import check_size, is_number
 from pairflip.search.schedule import greedy_scale
 from pairflip.supports import distinct_supports
+from pairflip.text import column_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +53,6 @@ APART = 1.1
 _MOST_PLACES = 60
 _PILOT_ROUNDS = 400
 _QR_NUMBERS = 2**21  # of the matrices that are factorized together
-BATCHES = 20
-"""Parts of each chain whose means give the Monte Carlo error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,32 +128,31 @@ class Samples:
 
         What was not drawn from the same data with the same settings is refused, and so is a chain that is there twice.
         """
-        every = list(parts)
-        if not every:
+        parts = list(parts)
+        if not parts:
             raise ValueError("there are no samples to join; expected those of sample or temper, at least one.")
-        for each in every[1:]:
-            other = difference(every[0].settings, each.settings)
+        for part in parts[1:]:
+            other = difference(parts[0].settings, part.settings)
             if other is not None:
                 name, first, second = other
                 raise ValueError(
                     f"samples to join have {name} = {first} and {name} = {second}; expected parts of one run, which "
                     "differ in first_chain and chains alone."
                 )
-        numbers = np.concatenate([each.chain_numbers for each in every])
-        order = np.argsort(numbers, kind="stable")
-        twice = numbers[order][1:][np.diff(numbers[order]) == 0]
+        order = np.argsort(np.concatenate([part.chain_numbers for part in parts]), kind="stable")
+        by_chain = ("energies", "supports", "accepted", "traded", "round_trips", "chain_numbers")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])[order] for name in by_chain
+        }
+        numbers = arrays["chain_numbers"]
+        twice = numbers[1:][np.diff(numbers) == 0]
         if twice.size:
             raise ValueError(
                 f"chain {twice[0]} is there twice among the samples to join; expected each chain once: give every part "
                 "a first_chain of its own."
             )
-        together: dict[str, Any] = {
-            name: np.concatenate([getattr(each, name) for each in every])[order]
-            for name in ("energies", "supports", "accepted", "traded", "round_trips")
-        }
-        notes = "; ".join(dict.fromkeys(each.note for each in every if each.note))
-        seconds = sum(each.seconds for each in every)
-        return replace(every[0], **together, chain_numbers=numbers[order], seconds=seconds, note=notes)
+        notes = "; ".join(dict.fromkeys(part.note for part in parts if part.note))
+        return replace(parts[0], **arrays, seconds=sum(part.seconds for part in parts), note=notes)
 
     def place(self, beta: float | None = None) -> int:
         """Where a temperature is on the ladder, the coldest by default."""
@@ -171,19 +171,10 @@ class Samples:
         beta : float, optional
             A temperature of the ladder, the coldest by default.
         """
-        drawn = self.supports[:, self.place(beta)]
-        chains, draws, _ = drawn.shape
-        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
-        n = self.candidates.size
-        means = [np.bincount(drawn[c, part].ravel(), minlength=n) / part.size for c in range(chains) for part in parts]
-        each, sizes = np.array(means), np.tile([part.size for part in parts], chains)
-        mean = np.average(each, axis=0, weights=sizes)
-        spread = np.sqrt(np.average((each - mean) ** 2, axis=0, weights=sizes) / max(len(each) - 1, 1))
-        told, error = np.zeros(len(self.names)), np.zeros(len(self.names))
-        told[self.candidates] = mean
-        # One draw more or less is the least that can be claimed of a column that was always in, or never.
-        error[self.candidates] = np.maximum(spread, 1.0 / (chains * draws))
-        return told, error
+        probability, error = np.zeros((2, len(self.names)))
+        drawn = frequencies(self.supports[:, self.place(beta)], self.candidates.size)
+        probability[self.candidates], error[self.candidates] = drawn
+        return probability, error
 
     @cached_property
     def inclusion_probability(self) -> Floats:
@@ -237,22 +228,17 @@ class Samples:
     @property
     def energy(self) -> tuple[Floats, Floats]:
         """Mean energy (R,) at each temperature, and its Monte Carlo error."""
-        chains, _, draws = self.energies.shape
-        parts = np.array_split(np.arange(draws), min(BATCHES, draws))
-        means = np.stack([self.energies[c][:, part].mean(axis=1) for c in range(chains) for part in parts])
+        draws = self.energies.shape[2]
+        batches = np.array_split(np.arange(draws), min(BATCHES, draws))
+        means = np.stack([chain[:, batch].mean(axis=1) for chain in self.energies for batch in batches])
         return self.energies.mean(axis=(0, 2)), means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row for each column of X: its inclusion probability at the coldest temperature, and the error of that."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "column": self.names,
-                "inclusion_probability": self.inclusion_probability,
-                "inclusion_se": self.inclusion_se,
-            }
-        )
+        probability, error = self.inclusion()
+        return pd.DataFrame({"column": self.names, "inclusion_probability": probability, "inclusion_se": error})
 
     def to_datatree(self) -> xr.DataTree:
         """The draws as ArviZ reads them, with dims chain and draw.
@@ -260,22 +246,15 @@ class Samples:
         Group ``posterior``: the energy at the coldest temperature, and whether each of the columns that are in most
         often was in; group ``sample_stats``: the energies at all temperatures.
         """
-        often = self.candidates[np.argsort(-self.inclusion_probability[self.candidates], kind="stable")]
-        often = often[:MOST_INDICATORS]
-        at = np.searchsorted(self.candidates, often)
+        often = np.argsort(-self.inclusion_probability[self.candidates], kind="stable")[:MOST_INDICATORS]
+        inside = (self.supports[:, -1, :, :, None] == often).any(axis=2)
         stats: dict[str, Any] = {
             "beta": (("beta",), self.betas),
             "energies": (("chain", "draw", "beta"), self.energies.transpose(0, 2, 1)),
         }
-        return draws_tree(
-            {"energy": self.energies[:, -1]},
-            (self.supports[:, -1, :, :, None] == at).any(axis=2),
-            self.names,
-            often.tolist(),
-            self.chain_numbers.tolist(),
-            stats,
-            {**self.settings, "beta": float(self.betas[-1])},
-        )
+        labels = column_labels(self.names, self.candidates[often].tolist())
+        about = {**self.settings, "beta": float(self.betas[-1])}
+        return draws_tree({"energy": self.energies[:, -1]}, inside, labels, self.chain_numbers, about, stats)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw inclusion probabilities with matplotlib, on `ax` or in a new pyplot figure."""
@@ -345,30 +324,25 @@ def sample(
     draws = max(1, sweeps // thin)
     flips = np.array([max(1, before * n), *[thin * n] * draws], dtype=np.int64)
     threads, seed = local_threads(n_jobs), check_seed(seed)
-
-    def plan(numbers: Sequence[int]) -> WalkPlan:
-        keys = chain_keys(seed, k, None, np.array(numbers))
-        return WalkPlan(k, np.full(draws + 1, betas[0]), flips, keys, record=True)
+    plan = WalkPlan(k, np.repeat(betas, draws + 1), flips, chain_keys(seed, k, None, np.array(numbers)), record=True)
 
     def walk(numbers: Sequence[int]) -> list[Chain]:
-        (walked,) = walker.walk([(form, plan(numbers))], n_jobs=threads)
-        assert walked.record is not None
-        assert walked.record_energy is not None
+        keys = chain_keys(seed, k, None, np.array(numbers))
+        (walked,) = walker.walk([(form, replace(plan, keys=keys))], n_jobs=threads)
         accepted = walked.accepted[:, 1:].sum(axis=1, keepdims=True).astype(np.int64)
         return [
             {"supports": supports[None, 1:], "energies": energies[None, 1:], "accepted": moves}
             for supports, energies, moves in zip(walked.record, walked.record_energy, accepted, strict=True)
         ]
 
-    reason = walker.refuses(form, plan(numbers))
+    reason = walker.refuses(form, plan)
     if reason is not None:
         raise Refused(reason)
     settings = chain_settings(
-        problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=int(before), thin=int(thin),
+        problem, run="sample", k=k, betas=betas.tolist(), sweeps=int(draws * thin), burn_in=before, thin=int(thin),
         seed=seed, engine=walker.name,
     )  # fmt: skip
-    walked, note = walk_missing(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, walked, draws * thin * n, note, began)
+    return _samples(problem, settings, numbers, walk, journal, threads, draws * thin * n, began)
 
 
 def temper(
@@ -427,19 +401,19 @@ def temper(
     if not hasattr(walker, "ladders"):
         raise Refused(f"The engine {walker.name!r} does not exchange replicas.")
     n, seed = form.n_columns, check_seed(seed)
-    every = max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(form, k)))) if thin is None else thin
-    every = min(every, max(1, sweeps // 200)) if thin is None else every
-    check_counts(thin=every)
+    if thin is None:
+        thin = min(max(1, round(EXCHANGE_NS / (n * flip_nanoseconds(form, k)))), max(1, sweeps // 200))
+    check_counts(thin=thin)
     threads = local_threads(n_jobs)
     if isinstance(betas, str) and betas == "auto":
         ladder = auto_ladder(walker, form, k, _read_betas([coldest], problem, k)[0], seed)
     else:
         ladder = _read_betas(betas)
-    skipped, draws = -(-before // every), max(1, sweeps // every)
+    skipped, draws = -(-before // thin), max(1, sweeps // thin)
     rounds = skipped + draws
 
     def walk(numbers: Sequence[int]) -> list[Chain]:
-        plan = LadderPlan(k, ladder, rounds, every * n, _ladder_keys(seed, k, numbers, ladder.size))
+        plan = LadderPlan(k, ladder, rounds, thin * n, _ladder_keys(seed, k, numbers, ladder.size))
         with one_blas_thread():
             walked = walker.ladders(form, plan, threads)
         return [
@@ -455,18 +429,18 @@ def temper(
         ]
 
     settings = chain_settings(
-        problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * every), burn_in=int(skipped * every),
-        thin=int(every), seed=seed, engine=walker.name,
+        problem, run="temper", k=k, betas=ladder.tolist(), sweeps=int(draws * thin), burn_in=int(skipped * thin),
+        thin=int(thin), seed=seed, engine=walker.name,
     )  # fmt: skip
-    walked, note = walk_missing(numbers, walk, settings, journal, threads)
-    return _samples(problem, settings, numbers, walked, rounds * every * n, note, began)
+    return _samples(problem, settings, numbers, walk, journal, threads, rounds * thin * n, began)
 
 
 def _samples(
-    problem: SubsetProblem, settings: dict[str, Any], numbers: Sequence[int], walked: Sequence[Chain], flips: int,
-    note: str, began: float,
+    problem: SubsetProblem, settings: dict[str, Any], numbers: list[int], walk: Callable[[Sequence[int]], list[Chain]],
+    journal: Folder | None, threads: int, flips: int, began: float,
 ) -> Samples:  # fmt: skip
-    """The record of these chains; those of one temperature have no exchanges."""
+    """Walk the chains that the journal lacks; those of one temperature have no exchanges."""
+    walked, note = walk_missing(numbers, walk, settings, journal, threads)
     nothing, supports = np.zeros(0, np.int64), np.stack([each["supports"] for each in walked])
     return Samples(
         betas=np.array(settings["betas"]),
@@ -477,7 +451,7 @@ def _samples(
         flips=flips,
         traded=np.stack([each.get("traded", nothing) for each in walked]),
         tried=walked[0].get("tried", nothing),
-        round_trips=np.array([int(each["trips"][0]) if "trips" in each else 0 for each in walked]),
+        round_trips=np.array([int(each.get("trips", [0])[0]) for each in walked]),
         chain_numbers=np.array(numbers),
         names=problem.names,
         seconds=time.perf_counter() - began,
@@ -548,10 +522,7 @@ def _read_betas(betas: Iterable[Any], problem: SubsetProblem | None = None, k: i
     if problem is not None and isinstance(given[0], str) and given[0] == "noise":
         rows = max(problem.rows_present - problem.forced.shape[1] - k, 1)
         given = [float(rows / (2.0 * greedy_scale(problem.form, k)))]
-    right = [
-        isinstance(b, (int, float, np.number)) and not isinstance(b, bool) and np.isfinite(b) and b >= 0 for b in given
-    ]
-    if not given or not all(right) or any(b >= a for b, a in pairwise(given)):
+    if not given or not all(is_number(b) and b >= 0 for b in given) or any(b >= a for b, a in pairwise(given)):
         shown = given[0] if len(given) == 1 else given
         raise ValueError(f"beta is {shown!r}; expected finite numbers >= 0, each above the one before, or 'noise'.")
     if len(given) > _MOST_PLACES:

@@ -17,9 +17,8 @@ from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
 from pairflip.problem import SubsetProblem
-from pairflip.search.automatic_proof import proof_of, proof_seconds
 from pairflip.search.portfolio import descended, first_best
-from pairflip.search.prove import Proof
+from pairflip.search.prove import Proof, proof_of, proof_seconds
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairflip.losses import SEVERAL, loss_named
 from pairflip.preparation import Preparation
-from pairflip.search.datatree import as_tree
+from pairflip.search.draws import as_tree
 from pairflip.search.prove import Proof
 from pairflip.selection import curve as records
 from pairflip.selection.curve import SizeCurve

@@ -15,7 +15,6 @@ from pairflip.engines.base import flip_nanoseconds
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem, check_problem
-from pairflip.search.automatic_proof import is_solved
 from pairflip.search.best_subset import ON_THE_CPU
 from pairflip.search.effort import (
     FEW_FOLD_EFFORTS,
@@ -28,6 +27,7 @@ from pairflip.search.effort import (
     count_chains,
     kick_nanoseconds,
 )
+from pairflip.search.prove import is_solved
 from pairflip.search.schedule import Schedule, as_schedule
 from pairflip.selection.folds import Folds, as_folds, check_learnable
 from pairflip.selection.settings import Selection, check_sizes, model_settings

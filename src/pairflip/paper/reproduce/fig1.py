@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from pairflip.least_squares import Floats
-from pairflip.paper.reproduce import levels
+from pairflip.paper.reproduce import over_size
 from pairflip.paper.reproduce.finite_sample import factors
 from pairflip.paper.reproduce.problems import SCHEDULE, Annealed
 from pairflip.paper.reproduce.scales import SHOWN, sizes_of
@@ -50,13 +50,13 @@ def collect(annealed: Sequence[Annealed], n_jobs: int | None = None) -> list[Coo
 def _curve(annealed: Annealed, k: int) -> CoolingCurve:
     """One curve; factors are solved at every fourth temperature and interpolated between them."""
     alpha, rho = annealed.M / annealed.N, k / annealed.N
-    at_beta = levels.theory_at(rho, alpha).at_beta
+    at_beta = over_size.theory_at(rho, alpha).at_beta
     warm = int(np.sum(at_beta > BETAS))
     solved = np.unique(np.append(np.arange(0, warm, 4), warm - 1))
     sparse = factors(annealed.problems, tuple(BETAS[solved].tolist()), rho, alpha).epsilon
     factor = np.stack([np.interp(np.arange(warm), solved, row) for row in sparse])
     epsilon = annealed.cooling[:, annealed.sizes.index(k)]
-    theory = levels.cooling(BETAS, rho, alpha)
+    theory = over_size.cooling(BETAS, rho, alpha)
     deviation = epsilon[:, :warm] / (factor * theory[:warm]) - 1.0
     return CoolingCurve(annealed.N, k, rho, epsilon, theory, at_beta, deviation)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pairflip
-from pairflip.paper.reproduce import fig1, fig2, fig3, levels, section3, supernova
+from pairflip.paper.reproduce import fig1, over_size, section3, supernova
 from pairflip.paper.reproduce.problems import MODEL, Annealed, Say, anneal_all, cross_validate, draw_all
 from pairflip.paper.reproduce.scales import SHOWN, TABLES, RunScale, cost, sizes_of
 from pairflip.paper.reproduce.verdict import Claim
@@ -89,20 +89,21 @@ def reproduce(settings: Settings, say: Say = lambda _: None) -> Reproduction:
             annealed = _annealed(settings, validated, say)
     if wanted & {"fig2", "fig3"}:
         with outcome.timed("theory"):
-            outcome.add("theory", levels.table(MODEL.alpha))
+            outcome.add("theory", over_size.theory_table(MODEL.alpha))
     if "fig1" in wanted:
         with outcome.timed("fig1"):
             curves = fig1.collect(annealed, n_jobs)
             outcome.add("fig1", fig1.table(curves), fig1.agreement(curves))
     if "fig2" in wanted:
         with outcome.timed("fig2"):
-            points = [levels.points_of(each, "epsilon", n_jobs) for each in annealed]
-            outcome.add("fig2", fig2.table(points), fig2.above_bound(points), fig2.close_to_bound(points))
+            points = [over_size.points_of(each, "epsilon", n_jobs) for each in annealed]
+            claims = [claim(points) for claim in over_size.FIG2_CLAIMS]
+            outcome.add("fig2", over_size.fig2_table(points), *claims)
     if "fig3" in wanted:
         with outcome.timed("fig3"):
-            points = [levels.points_of(each, "epsilon_g", n_jobs) for each in validated]
-            claims = fig3.lowest_near_rho_star, fig3.follows_at_point, fig3.no_worse_than_zero_temperature
-            outcome.add("fig3", fig3.table(points), *(claim(points) for claim in claims))
+            points = [over_size.points_of(each, "epsilon_g", n_jobs) for each in validated]
+            claims = [claim(points) for claim in over_size.FIG3_CLAIMS]
+            outcome.add("fig3", over_size.fig3_table(points), *claims)
     if "table1" in wanted:
         outcome.add("table1", supernova.table1(runs), supernova.lowest_size(runs))
     if "table2" in wanted:

@@ -7,6 +7,7 @@ the points at which the third equation changes sign, and Newton's method does th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ from pairflip.paper.theory.equations import (
     residuals,
     solve_kappa,
 )
+from pairflip.paper.theory.ground import root_between
 from pairflip.paper.theory.model import Planted
 
 Edges = NDArray[np.int64]
@@ -60,7 +62,11 @@ class SolutionChart:
 
     rho: float
     model: Planted
-    lines: tuple[Line, ...]
+    lines: tuple[Line, ...] = ()
+
+    def a(self, at: Points) -> Floats:
+        """The effective stiffness a at points of the lines."""
+        return np.asarray(self.model.alpha - self.rho - residuals(self.rho, self.model, at).d)
 
 
 def hot_start(rho: float, model: Planted, beta: Floats) -> Points:
@@ -149,12 +155,12 @@ def draw_chart(rho: float, model: Planted) -> SolutionChart:
     kappa, F = _survey(rho, model, U, G)
     chains = [chain for chain in _zero_lines(F) if len(chain) > 1]
     if not chains:
-        return SolutionChart(rho, model, ())
+        return SolutionChart(rho, model)
     start, direction = _crossing(np.concatenate(chains), U, G, kappa, F)
     at = onto_curve(rho, model, start, direction)
     near = (np.abs(at.U - start.U) < 2.0) & (np.abs(at.G - start.G) < 2.0)
     good = at.converged & near
-    a = model.alpha - rho - residuals(rho, model, at).d
+    a = SolutionChart(rho, model).a(at)
     g_hot = float(hot_start(rho, model, np.array([1.0])).G[0])
     hot = (np.abs(at.U - U[0]) < 1e-9) & (np.abs(at.G - g_hot) < 0.5)
     free = ((G[-1] - at.G < 1e-9) | ((np.abs(at.U - U[0]) < 1e-9) & ~hot)) & (a > 0)
@@ -221,7 +227,7 @@ def _between(
     index: NDArray[np.int64],
     segment: NDArray[np.int64],
 ) -> tuple[Points, NDArray[np.int64]]:
-    """Solutions between neighbouring points of a line, by Newton from the chord; where it strays, by halving."""
+    """Solutions between neighbouring points of a line, by Newton from the chord; where it strays, along the line."""
     e0, e1 = excess[index, segment], excess[index, segment + 1]
     one, two = line.at[segment], line.at[segment + 1]
     start = between(one, two, e0 / (e0 - e1))
@@ -229,26 +235,33 @@ def _between(
     reach = np.abs(two.U - one.U) + np.abs(two.G - one.G) + 0.05
     good = at.converged & (np.abs(at.U - start.U) + np.abs(at.G - start.G) < reach)
     for k in np.flatnonzero(~good).tolist():
-        again = _halve(chart, one[[k]], two[[k]], float(e0[k]), temperature[index[[k]]])
-        if again is not None:
-            at.kappa[k], at.U[k], at.G[k], at.step[k] = again.kappa[0], again.U[0], again.G[0], again.step[0]
+        exact = _along_line(chart, one[[k]], two[[k]], temperature[index[[k]]])
+        if exact is not None:
+            at.kappa[k], at.U[k], at.G[k], at.step[k] = exact.kappa[0], exact.U[0], exact.G[0], exact.step[0]
             good[k] = True
     return at[good], index[good]
 
 
-def _halve(chart: SolutionChart, one: Points, two: Points, first: float, temperature: Floats) -> Points | None:
-    """Halve the stretch of line between two points until Newton's method stays inside it."""
-    rho, model = chart.rho, chart.model
-    for _ in range(50):
-        chord = np.stack([two.U - one.U, two.G - one.G], axis=-1)
-        middle = onto_curve(rho, model, between(one, two, 0.5), chord)
-        if not middle.converged[0]:
-            return None
-        at = at_temperature(rho, model, middle, temperature)
-        reach = 0.6 * float(np.abs(chord).sum()) + 1e-9
-        if at.converged[0] and abs(at.U[0] - middle.U[0]) + abs(at.G[0] - middle.G[0]) < reach:
-            return at
-        a = model.alpha - rho - residuals(rho, model, middle).d
-        excess = float((temperature * np.exp(middle.U + middle.G) / model.var_x - a)[0])
-        one, two = (middle, two) if (excess > 0) == (first > 0) else (one, middle)
-    return None
+def _along_line(chart: SolutionChart, one: Points, two: Points, temperature: Floats) -> Points | None:
+    """The solution between two neighbouring points where Newton's method strays from the chord."""
+    scale = temperature / chart.model.var_x
+    try:
+        start = crossing(chart, one, two, lambda at, a: scale * np.exp(at.U + at.G) - a)
+    except (ValueError, RuntimeError):  # not on the line in between, either
+        return None
+    at = at_temperature(chart.rho, chart.model, start, temperature)
+    return at if at.converged[0] else None
+
+
+def crossing(chart: SolutionChart, one: Points, two: Points, value: Callable[[Points, Floats], Floats]) -> Points:
+    """The point of a line between two neighbours at which `value` (of a point, and of a there) changes sign."""
+    chord = np.stack([two.U - one.U, two.G - one.G], axis=-1)
+
+    def place(t: float) -> Points:
+        return onto_curve(chart.rho, chart.model, between(one, two, t), chord)
+
+    def value_at(t: float) -> float:
+        at = place(t)
+        return float(value(at, chart.a(at))[0])
+
+    return place(root_between(value_at, 0.0, 1.0, xtol=1e-13, rtol=1e-13, maxiter=200))

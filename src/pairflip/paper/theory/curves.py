@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.paper.theory.chart import Line, SolutionChart, draw_chart
+from pairflip.paper.theory.chart import Line, SolutionChart, crossing, draw_chart
 from pairflip.paper.theory.equations import (
     Floats,
     Points,
@@ -20,7 +20,6 @@ from pairflip.paper.theory.equations import (
     joined,
     onto_curve,
     points,
-    residuals,
 )
 from pairflip.paper.theory.ground import root_between
 from pairflip.paper.theory.model import Planted, check_beta, check_model, check_rho
@@ -99,8 +98,8 @@ def _absent(kind: Kind, rho: float, model: Planted, note: str, first_order: bool
 
 def _margin(kind: Kind, chart: SolutionChart, at: Points, a: Floats) -> Floats:
     """Positive as long as the thing has not happened."""
-    seen = observe(chart.rho, chart.model, at, a)
-    return 1.0 - seen["at_stability"] if kind == "at" else seen["entropy"]
+    observed = observe(chart.rho, chart.model, at, a)
+    return 1.0 - observed["at_stability"] if kind == "at" else observed["entropy"]
 
 
 def _extended(chart: SolutionChart, line: Line) -> tuple[Points, Floats]:
@@ -111,8 +110,7 @@ def _extended(chart: SolutionChart, line: Line) -> tuple[Points, Floats]:
         start = points(at.kappa[-1] * np.exp(U - at.U[-1]), U, at.G[-1])
         more = onto_curve(chart.rho, chart.model, start, np.tile([1.0, 0.0], (U.size, 1)))
         more = more[more.converged]
-        a = np.concatenate([a, chart.model.alpha - chart.rho - residuals(chart.rho, chart.model, more).d])
-        at = joined([at, more])
+        at, a = joined([at, more]), np.concatenate([a, chart.a(more)])
     return at, a
 
 
@@ -167,20 +165,8 @@ def _before_zero_energy(kind: Kind, chart: SolutionChart, pair: Points, hottest:
 
 def _at_crossing(kind: Kind, chart: SolutionChart, pair: Points) -> LinePoint:
     """The crossing between two neighbouring points of the line."""
-    rho, model = chart.rho, chart.model
-    chord = np.array([[pair.U[1] - pair.U[0], pair.G[1] - pair.G[0]]])
-
-    def place(t: float) -> Points:
-        return onto_curve(rho, model, between(pair[:1], pair[1:], t), chord)
-
-    def margin(t: float) -> float:
-        at = place(t)
-        a = np.maximum(model.alpha - rho - residuals(rho, model, at).d, 1e-300)
-        return float(_margin(kind, chart, at, a)[0])
-
-    at = place(root_between(margin, 0.0, 1.0, xtol=1e-13, rtol=1e-13, maxiter=200))
-    a = model.alpha - rho - residuals(rho, model, at).d
-    return _described(kind, chart, at, float((a * model.var_x * np.exp(-at.U - at.G))[0]))
+    at = crossing(chart, pair[:1], pair[1:], lambda at, a: _margin(kind, chart, at, np.maximum(a, 1e-300)))
+    return _described(kind, chart, at, float((chart.a(at) * chart.model.var_x * np.exp(-at.U - at.G))[0]))
 
 
 def _described(kind: Kind, chart: SolutionChart, at: Points, temperature: float) -> LinePoint:

@@ -216,10 +216,10 @@ Third = Callable[[Points, Residuals, NDArray[np.int64]], tuple[Floats, Floats]]
 
 def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
     """Newton's method on all points at once."""
-    every = points(start.kappa, start.U, start.G)
-    active = np.arange(every.kappa.size)
+    result = points(start.kappa, start.U, start.G)
+    active = np.arange(result.kappa.size)
     for _ in range(MAX_STEPS):
-        at = every[active]
+        at = result[active]
         residual = residuals(rho, model, at)
         value, gradient = third(at, residual, active)
         matrix = np.stack([residual.size_gradient, residual.noise_gradient, gradient], axis=-2)
@@ -236,15 +236,15 @@ def _newton(rho: float, model: Planted, start: Points, third: Third) -> Points:
         relative[:, 0] /= 1.0 + np.abs(at.kappa)
         size = relative.max(axis=-1)
         damp = np.minimum(1.0, 1.0 / np.maximum(size, 1e-300))
-        for values, change in zip((every.kappa, every.U, every.G), move.T, strict=True):
+        for values, change in zip((result.kappa, result.U, result.G), move.T, strict=True):
             values[active] += damp * change
         # Rounding stops the steps from shrinking: a small step that is not smaller than the last one is the last.
         last = (size < 1e-14) | ((size < TOLERANCE) & (size >= 0.5 * at.step)) | ~(size < np.inf)
-        every.step[active] = np.where(np.isnan(size), np.inf, size)
+        result.step[active] = np.where(np.isnan(size), np.inf, size)
         active = active[~last]
         if not active.size:
             break
-    return every
+    return result
 
 
 def onto_curve(rho: float, model: Planted, start: Points, direction: Floats) -> Points:

@@ -136,10 +136,10 @@ def _closed_form(beta: float, rho: float, model: Planted, **numbers: Any) -> Sta
 def states(rho: float, model: Planted, at: Points, betas: Floats) -> list[State]:
     """Records of converged points."""
     a = np.exp(at.U + at.G) / model.var_x / betas
-    seen = observe(rho, model, at, a)
+    observed = observe(rho, model, at, a)
     records = []
     for k, beta in enumerate(betas.tolist()):
-        value: dict[str, Any] = {name: float(array[k]) for name, array in seen.items()}
+        value: dict[str, Any] = {name: float(array[k]) for name, array in observed.items()}
         stable, zero, kappa = value["at_stability"] < 1.0, math.isinf(beta), float(at.kappa[k])
         records.append(
             State(

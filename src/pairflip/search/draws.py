@@ -1,4 +1,4 @@
-"""Sampling that resumes: finished chains of `sample`, `temper` and `posterior` in a journal.
+"""What `sample`, `temper` and `posterior` share: checked counts, a journal of finished chains, and draws for ArviZ.
 
 A chain is kept when it is finished, one sealed line for each, and an unfinished one is walked again: its random numbers
 are addressed, so that it is the same chain. Arrays are kept to the last bit.
@@ -6,33 +6,39 @@ are addressed, so that it is the same chain. Arrays are kept to the last bit.
 
 from __future__ import annotations
 
-import os
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.journal_file import SealedLines, sealed, unsealed
+from pairflip.journal_file import Folder, SealedLines, sealed, unsealed
+from pairflip.least_squares import Floats
+from pairflip.search.effort import is_whole
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from pairflip.problem import SubsetProblem
 
-Folder = str | os.PathLike[str]
 Chain = dict[str, NDArray[Any]]
 """What one chain found: arrays by name."""
 
 MOST_CHAINS = 1 << 20
 """Numbers of chains are below this; beyond are addresses of runs of their own, such as that which spaces a ladder."""
+BATCHES = 20
+"""Parts of each chain whose means give the Monte Carlo error."""
+MOST_INDICATORS = 20
+"""Columns whose being in or out is told, draw by draw: those that are in most often."""
 _KINDS = ("<i4", "<i8", "<f8")
 
 
 def check_counts(least: int = 1, **counts: Any) -> None:
     """Refuse what is not a whole number of at least so much."""
     for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        if not is_whole(value) or value < least:
             raise ValueError(f"{name} is {value!r}; expected a whole number, at least {least}.")
 
 
@@ -126,3 +132,61 @@ def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
     kind = np.dtype(packed["kind"])
     values = np.frombuffer(zlib.decompress(b64decode(packed["data"])), kind).reshape(packed["shape"])
     return values.astype(kind.newbyteorder("="))
+
+
+def frequencies(records: NDArray[Any], n: int) -> tuple[Floats, Floats]:
+    """Fractions (n,) of the draws that hold each of n numbers, and their errors from the means of batches.
+
+    `records` (chain, draw, width) has the numbers of every draw; -1 stands for none.
+    """
+    chains, draws, _ = records.shape
+    batches = np.array_split(np.arange(draws), min(BATCHES, draws))
+    drawn = [records[chain, batch] for chain in range(chains) for batch in batches]
+    means = np.array([np.bincount(numbers[numbers >= 0], minlength=n) / len(numbers) for numbers in drawn])
+    sizes = np.array([len(numbers) for numbers in drawn])
+    mean = np.average(means, axis=0, weights=sizes)
+    spread = np.sqrt(np.average((means - mean) ** 2, axis=0, weights=sizes) / max(len(means) - 1, 1))
+    # One draw more or less is the least error that can be claimed of what was always in, or never.
+    return mean, np.maximum(spread, 1.0 / (chains * draws))
+
+
+def as_tree(groups: Mapping[str, Mapping[str, Any]]) -> xr.DataTree:
+    """Groups of labelled arrays; each is given by `data_vars`, `coords` and `attrs` of a dataset."""
+    try:
+        import xarray as xr
+    except ImportError:
+        raise ImportError("to_datatree needs xarray; install it with: pip install 'pairflip[datatree]'") from None
+    return xr.DataTree.from_dict({name: xr.Dataset(**group) for name, group in groups.items()})
+
+
+def draws_tree(
+    series: Mapping[str, NDArray[Any]],
+    inside: NDArray[np.bool_],
+    columns: Sequence[str],
+    numbers: Sequence[int] | NDArray[Any],
+    about: Mapping[str, Any],
+    stats: Mapping[str, tuple[Sequence[str], Any]],
+) -> xr.DataTree:
+    """Groups ``posterior`` (what was drawn) and ``sample_stats`` (how), with dims chain and draw.
+
+    `inside` (chain, draw, column) says whether each of the named columns was in.
+    """
+    from pairflip import __version__
+
+    dims = ("chain", "draw")
+    chain_and_draw = {"chain": np.asarray(numbers), "draw": np.arange(inside.shape[1])}
+    plain = {name: value for name, value in about.items() if isinstance(value, (int, float, str))}
+    attrs = {"inference_library": "pairflip", "inference_library_version": __version__, **plain}
+    # Numbers, not truth values: means of them are probabilities, and files of arrays have no truth values.
+    drawn = {
+        **{name: (dims, values) for name, values in series.items()},
+        "included": ((*dims, "column"), inside.astype(np.int8)),
+    }
+    axes = {name: values for name, (dimensions, values) in stats.items() if list(dimensions) == [name]}
+    other_stats = {name: pair for name, pair in stats.items() if name not in axes}
+    return as_tree(
+        {
+            "posterior": {"data_vars": drawn, "coords": {**chain_and_draw, "column": columns}, "attrs": attrs},
+            "sample_stats": {"data_vars": other_stats, "coords": {**chain_and_draw, **axes}, "attrs": attrs},
+        }
+    )
