@@ -8,9 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from _cli import invoke
-from pairflip import SubsetProblem
 from pairflip.engines.cuda import batch
-from pairflip.testing import best_support
 
 doctor = import_module("pairflip.cli.doctor")  # its name in the package is the command
 
@@ -33,16 +31,6 @@ def test_a_wrong_search_fails(monkeypatch):
     assert result.exit_code == 1
     assert "self-check: failed: " in result.stdout
     assert "self-check failed" in result.stderr
-
-
-def test_enumeration_is_that_of_the_test_suite():
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(15, 7)), rng.normal(size=15)
-    problem = SubsetProblem(X, y)
-    expected, lowest = best_support(problem, 3)
-    energy, support = doctor.enumerate_supports(X, y, 3)
-    assert support == list(expected)
-    np.testing.assert_allclose(energy, lowest, rtol=1e-10)
 
 
 def test_without_the_gpu_engine(monkeypatch):

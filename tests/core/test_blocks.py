@@ -9,19 +9,16 @@ import pandas as pd
 import pytest
 
 from pairflip import SubsetProblem, best_subset, posterior, prove, select_size
-from pairflip.blocks import Moments
+from pairflip.blocks import Moments, _key
 from pairflip.blocks_kernel import block_of
 from pairflip.selection.verdict import predicts, recommended_size
 
 TABLES = (
     ("attitude/attitude.csv", "rating"),
     ("prostate/prostate.csv", "lpsa"),
-    ("diabetes/diabetes_10.csv", "y"),
     ("diabetes/diabetes_64.csv", "y"),
     ("wine_red/wine_red.csv", "quality"),
-    ("eyedata/eyedata.csv", "y"),
     ("tecator/tecator.csv", "fat"),
-    ("gasoline/gasoline.csv", "octane"),
 )
 
 
@@ -53,12 +50,6 @@ def same_folds(problem, curve, n_rows):
     return splits
 
 
-def _key(seed):
-    from pairflip.blocks import _key
-
-    return _key(seed)
-
-
 def check_equal(told, real, digits=1e-9):
     """The same supports, errors, energies and coefficients."""
     for a, b in zip(told.supports, real.supports, strict=True):
@@ -80,7 +71,7 @@ def test_real_tables_have_the_same_answer(shared_data, name, target):
     order = np.random.default_rng(1).permutation(len(y))
     X, y = X[order], y[order]
     whole = SubsetProblem(X, y)
-    spectra = name.startswith(("tecator", "gasoline"))  # rounding decides which way a search of many columns goes
+    spectra = name.startswith("tecator")  # rounding decides which way a search of many columns goes
     sizes, few = range(1, min(2 if spectra else 6, X.shape[1]) + 1), {"stability": 0, "effort": "quick"}
     curves = []
     for blocks in (1, 7, 100):
@@ -148,15 +139,15 @@ def test_searches_proofs_and_probabilities_are_those_of_all_rows():
 
 def test_standard_errors_of_errors_come_from_blocks():
     told, real = [], []
-    for seed in range(30):
+    for seed in range(12):
         X, y = table(seed, 1000, 5)
         curve = select_size(SubsetProblem.from_blocks([(X, y)], in_memory=0, seed=seed), [3], cv=5, effort="quick")
         rows = select_size(SubsetProblem(X, y), [3], cv="5x5", effort="quick")
         told.append(curve.cv_error_se[1])
         real.append(rows.cv_error_se[1])
     ratio = np.array(told) / np.array(real)
-    # 100 blocks tell a standard error to 1 / sqrt(200) = 7 %, 30 of them their mean to 1.3 %.
-    assert abs(ratio.mean() - 1.0) < 0.06
+    # 100 blocks tell a standard error to 1 / sqrt(200) = 7 %, 12 of them their mean to 2 %.
+    assert abs(ratio.mean() - 1.0) < 0.08
     assert ratio.std() < 0.15
 
 
@@ -357,12 +348,12 @@ import numpy as np
 from pairflip import SubsetProblem, streams
 streams._SAVED_SECONDS = 0.0
 rng = np.random.default_rng(0)
-X = rng.normal(size=(200_000, 20)); y = X[:, 0] + rng.normal(size=len(X))
+X = rng.normal(size=(40_000, 20)); y = X[:, 0] + rng.normal(size=len(X))
 def blocks():
-    for i in range(0, len(y), 10_000):
+    for i in range(0, len(y), 2_000):
         if i == int(sys.argv[2]):
             os._exit(9)
-        yield X[i:i + 10_000], y[i:i + 10_000]
+        yield X[i:i + 2_000], y[i:i + 2_000]
 print(SubsetProblem.from_blocks(blocks(), in_memory=0, journal=sys.argv[1]).hash)
 """
 
@@ -375,21 +366,21 @@ def run_child(journal, stop):
 def test_a_killed_pass_resumes_with_the_same_bits(tmp_path):
     code, whole = run_child(tmp_path / "whole", -1)
     assert code == 0
-    for stop in (60_000, 150_000):
+    for stop in (12_000, 30_000):
         assert run_child(tmp_path / "cut", stop)[0] == 9
     with np.load(tmp_path / "cut" / "moments.npz") as file:
-        assert int(file["done"]) >= 100_000
+        assert int(file["done"]) >= 20_000
     assert run_child(tmp_path / "cut", -1) == (0, whole)
     (tmp_path / "cut" / "moments.npz").write_bytes(b"damaged")
     assert run_child(tmp_path / "cut", -1) == (0, whole)
     rng = np.random.default_rng(0)  # as in the child
-    X = rng.normal(size=(200_000, 20))
+    X = rng.normal(size=(40_000, 20))
     y = X[:, 0] + rng.normal(size=len(X))
     assert SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut").hash == whole
     changed = y.copy()
-    changed[150_000] += 1.0  # not among the first rows
-    for other in ((X, changed), (X[:120_000], y[:120_000])):
-        with pytest.raises(ValueError, match="holds sums of 200,000 other rows"):
+    changed[30_000] += 1.0  # not among the first rows
+    for other in ((X, changed), (X[:24_000], y[:24_000])):
+        with pytest.raises(ValueError, match="holds sums of 40,000 other rows"):
             SubsetProblem.from_blocks([other], in_memory=0, journal=tmp_path / "cut")
     X, y = table(n_columns=20)
     with pytest.raises(ValueError, match="was made with"):

@@ -75,17 +75,6 @@ def test_the_error_is_that_of_exact_nested_cross_validation(shared_data, file, t
     assert (curve.agreement == 1).all()
 
 
-@pytest.mark.slow
-def test_leave_one_out_of_a_real_table_is_exact(shared_data):
-    frame = pd.read_csv(shared_data / "supernova_bsnip/snia_74x276.csv")
-    X = frame[[name for name in frame if not name.startswith("target_")]].to_numpy(dtype=float)
-    y = frame["target_M_B"].to_numpy(dtype=float)
-    splits = [(np.delete(np.arange(len(y)), row), np.array([row])) for row in range(len(y))]
-    curve = select_size(SubsetProblem(X, y), [1, 2, 3], "loo", n_jobs=2)
-    for k in (1, 2, 3):
-        assert curve.cv_error[k] == pytest.approx(literal_error(X, y, splits, k), rel=1e-10)
-
-
 def planted(rows=30, columns=12, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, columns))

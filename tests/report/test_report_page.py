@@ -127,11 +127,6 @@ def test_the_page_stays_small(options, limit):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_same_curve_gives_the_same_page():
-    assert render(SMALL) == render(SMALL)
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     assert write_report(CURVE, path) == path

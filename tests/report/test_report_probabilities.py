@@ -11,9 +11,9 @@ from _curves import make_curve
 from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline, text_of, words
-from pairflip import Samples, SizeCurve, SubsetProblem, figures, posterior, sample, select_size, temper, write_report
+from pairflip import Samples, SizeCurve, SubsetProblem, posterior, sample, select_size, temper, write_report
 from pairflip.report.figures_by_column import disagreement
-from pairflip.report.numbers import inclusion_bars, probability_bars
+from pairflip.report.numbers import probability_bars
 from pairflip.report.page import render
 from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
 from pairflip.selection import with_posterior
@@ -36,40 +36,6 @@ def curve(weighed):
 
 
 # Numbers and drawings -------------------------------------------------------------------------------------------------
-
-
-def test_the_most_probable_columns_come_first_and_the_prior_is_that_of_the_question(drawn, weighed):
-    bars = inclusion_bars(drawn, limit=5)
-    order = np.argsort(-drawn.inclusion_probability, kind="stable")[:5]
-    np.testing.assert_array_equal(bars.columns, order)
-    np.testing.assert_array_equal(bars.probability, drawn.inclusion_probability[order])
-    assert bars.prior == 3 / 13
-    assert bars.cut == "5 of 13 columns"
-    bars = inclusion_bars(weighed)
-    assert 1 not in bars.columns  # always in: nothing is asked of it
-    assert bars.prior == pytest.approx(0.5)  # all sizes alike
-    assert bars.cut == "all 12 columns"
-
-
-@pytest.mark.parametrize(
-    ("prior", "sizes", "expected"),
-    [("uniform", None, 0.5), (0.2, None, 0.2), ((1.0, 4.0), None, 0.2), ("beta-binomial", range(3), 1 / 12)],
-)
-def test_the_prior_probability_of_a_column(prior, sizes, expected):
-    assert posterior(problem(12), prior=prior, sizes=sizes).prior.inclusion == pytest.approx(expected, rel=1e-3)
-
-
-def test_figures_of_records(drawn, weighed):
-    from matplotlib.figure import Figure
-
-    given = Figure().add_subplot()
-    assert figures.plot_inclusion(drawn, given, limit=4) is given
-    labels = [text.get_text() for text in given.get_legend().get_texts()]
-    assert "before the data: 23 %" in labels
-    assert "± Monte Carlo error" in labels
-    ax = weighed.plot(Figure().add_subplot())
-    assert "± Monte Carlo error" not in [text.get_text() for text in ax.get_legend().get_texts()]
-    assert len(ax.get_yticklabels()) == 12
 
 
 # Pages of their own ---------------------------------------------------------------------------------------------------

@@ -145,14 +145,6 @@ def test_numbers_are_never_rounded_to_nothing():
     assert {seconds: seconds_text(seconds) for seconds in shown} == shown
 
 
-@pytest.mark.parametrize(("always", "k"), [([], 1), ([], 9), ([0, 3], 2), ([0, 3], 7)])
-def test_candidates_are_those_to_choose_from(always, k):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 9)), rng.normal(size=30)
-    proof, n = prove(SubsetProblem(X, y, always=always), k), 9 - len(always)
-    assert (proof.n_candidates, proof.subsets) == (n, comb(n, k))
-
-
 def test_duplicated_columns_are_equals_and_counts_include_them():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 8))
@@ -204,16 +196,6 @@ def test_a_trace_says_what_is_proved_of_it():
     assert said in words(trace_html(trace))
     unproved = SimpleNamespace(**{n: getattr(trace, n) for n in dir(trace) if n[:2] != "__"} | {"proof": None})
     assert "Proved" not in words(trace_html(unproved))
-
-
-def test_a_proof_shows_itself_in_a_notebook():
-    within = {"within": np.array([0.1]), "counts": np.array([7])}
-    proof = made([[j, j + 1] for j in range(25)], np.linspace(10, 12, 25), **within, note="a remark")
-    html = proof._repr_html_()
-    assert html.count("<tr>") == 1 + 20
-    for text in (count_words(proof), "5 more sets not shown.", "Note: a remark."):
-        assert text in words(html)
-    assert words(html).startswith(proof_sentence(proof).replace("“", "").replace("”", ""))
 
 
 def proved_curve(names=None):

@@ -93,16 +93,6 @@ def test_clusters_are_made_without_the_target_and_have_at_most_root_n_columns():
     assert {each.size for each in Family(SubsetProblem(same, y, names=letters)).of(np.arange(30))} == {5}
 
 
-def test_sizes_of_many_clusters_are_estimated_from_some(monkeypatch):
-    X, y = alike()
-    X = np.tile(X, (1, 10)) + 0.02 * np.random.default_rng(5).normal(size=(50, 120))
-    every = Family(SubsetProblem(X, y)).sizes()
-    monkeypatch.setattr("pairflip.selection.clusters._SAMPLE", 60)
-    some = Family(SubsetProblem(X, y)).sizes()
-    assert some[1].sum() == pytest.approx(every[1].sum()) == 120
-    assert some[0] @ some[1] == pytest.approx(every[0] @ every[1], rel=0.3)
-
-
 def record(supports, clusters, sizes=(2,), n=40, **more):
     """Half-samples that selected given supports."""
     supports = np.array(supports)
