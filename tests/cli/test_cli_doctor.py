@@ -8,7 +8,6 @@ from importlib import import_module
 import numpy as np
 
 from _cli import invoke
-from pairflip.engines.cuda import batch
 
 doctor = import_module("pairflip.cli.doctor")  # its name in the package is the command
 
@@ -45,13 +44,3 @@ def test_a_gpu_is_named_and_a_broken_one_is_no_crash(monkeypatch):
     assert doctor.gpu() == ("A fine card", "")
     engine.why_unavailable = lambda: 1 / 0
     assert "ZeroDivisionError" in doctor.gpu()[1]
-
-
-def test_when_auto_uses_the_gpu_is_said(monkeypatch):
-    monkeypatch.setattr(doctor, "gpu", lambda: ("A fine card", ""))
-    own_check = doctor.self_check
-    monkeypatch.setattr(doctor, "self_check", lambda engine: own_check("numba"))
-    line = next(line for line in invoke("doctor").stdout.splitlines() if line.startswith("GPU:"))
-    assert "A fine card" in line
-    assert f"{batch.WORTH_CHAINS} chains" in line
-    assert f"{batch.WORTH_SECONDS:g} s" in line

@@ -348,12 +348,12 @@ import numpy as np
 from pairflip import SubsetProblem, streams
 streams._SAVED_SECONDS = 0.0
 rng = np.random.default_rng(0)
-X = rng.normal(size=(40_000, 20)); y = X[:, 0] + rng.normal(size=len(X))
+X = rng.normal(size=(200_000, 20)); y = X[:, 0] + rng.normal(size=len(X))
 def blocks():
-    for i in range(0, len(y), 2_000):
+    for i in range(0, len(y), 10_000):
         if i == int(sys.argv[2]):
             os._exit(9)
-        yield X[i:i + 2_000], y[i:i + 2_000]
+        yield X[i:i + 10_000], y[i:i + 10_000]
 print(SubsetProblem.from_blocks(blocks(), in_memory=0, journal=sys.argv[1]).hash)
 """
 
@@ -366,21 +366,21 @@ def run_child(journal, stop):
 def test_a_killed_pass_resumes_with_the_same_bits(tmp_path):
     code, whole = run_child(tmp_path / "whole", -1)
     assert code == 0
-    for stop in (12_000, 30_000):
+    for stop in (60_000, 150_000):
         assert run_child(tmp_path / "cut", stop)[0] == 9
     with np.load(tmp_path / "cut" / "moments.npz") as file:
-        assert int(file["done"]) >= 20_000
+        assert int(file["done"]) >= 100_000
     assert run_child(tmp_path / "cut", -1) == (0, whole)
     (tmp_path / "cut" / "moments.npz").write_bytes(b"damaged")
     assert run_child(tmp_path / "cut", -1) == (0, whole)
     rng = np.random.default_rng(0)  # as in the child
-    X = rng.normal(size=(40_000, 20))
+    X = rng.normal(size=(200_000, 20))
     y = X[:, 0] + rng.normal(size=len(X))
     assert SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut").hash == whole
     changed = y.copy()
-    changed[30_000] += 1.0  # not among the first rows
-    for other in ((X, changed), (X[:24_000], y[:24_000])):
-        with pytest.raises(ValueError, match="holds sums of 40,000 other rows"):
+    changed[150_000] += 1.0  # not among the first rows
+    for other in ((X, changed), (X[:120_000], y[:120_000])):
+        with pytest.raises(ValueError, match="holds sums of 200,000 other rows"):
             SubsetProblem.from_blocks([other], in_memory=0, journal=tmp_path / "cut")
     X, y = table(n_columns=20)
     with pytest.raises(ValueError, match="was made with"):

@@ -131,9 +131,7 @@ def without(X, y, rows, *, center, always, weights, ridge):
 
 
 @pytest.mark.parametrize("rows", HELD_OUT.values(), ids=HELD_OUT)
-@pytest.mark.parametrize("ridge", [0.0, 2.0])
-@pytest.mark.parametrize("always", [[], [0], [0, 7]])
-@pytest.mark.parametrize("center", ["fold", "global", None])
+@pytest.mark.parametrize(("center", "always", "ridge"), [("fold", [0, 7], 2.0), ("global", [], 2.0), (None, [0], 0.0)])
 def test_held_out_is_the_problem_on_the_other_rows(X, y, weights, center, always, ridge, rows):
     problem = SubsetProblem(X, y, center=center, always=always, sample_weight=weights, ridge=ridge)
     fold = problem.held_out(rows)
@@ -203,7 +201,7 @@ def test_more_columns_than_rows_are_singular(rng):
     assert problem.energy([0, 1, 2, 3, 4]) == np.inf
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e-17, 1e20, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e-17, 1e150])
 def test_the_unit_of_a_column_changes_nothing_but_its_coefficient(X, y, scale):
     expected = SubsetProblem(X, y, always=[0]).fit(SUPPORT)
     X[:, [0, 4]] *= scale

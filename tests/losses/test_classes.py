@@ -9,7 +9,6 @@ from pairflip import SubsetProblem, select_size
 from pairflip.report.answer import answer_of
 from pairflip.report.cautions import separated
 from pairflip.selection.criteria import auc, confusion, roc
-from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import held_out, recommended_size
 from pairflip.text import number, r2_text
 
@@ -66,17 +65,6 @@ def test_weighted_auc_and_confusion_are_scikit_learns():
     table = confusion(y.astype(int), (p > 0.5).astype(int), w, 2)
     assert table.sum() == pytest.approx(w.sum())
     assert table[1, 0] == pytest.approx(w[(y == 1) & (p <= 0.5)].sum())
-
-
-def test_folds_keep_the_shares_of_the_classes():
-    X, _ = table("logistic")
-    y = np.arange(M) < 20
-    folds = as_folds("3x10", SubsetProblem(X, y, loss="logistic"))
-    assert len(folds) == 30
-    assert "class shares kept" in folds.how
-    assert {int(y[rows].sum()) for rows in folds.rows} == {2}
-    plain = as_folds("3x10", SubsetProblem(X, y))
-    assert len({int(y[rows].sum()) for rows in plain.rows}) > 1
 
 
 def test_predictions_are_probabilities_and_have_no_intervals(curve):

@@ -134,9 +134,3 @@ def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
     trace = best_subset(problem_of(*people()[:2]), 2)
     assert "The best 2 groups found." in trace._repr_html_()
     assert curve.to_datatree()["size_curve"]["mask"].sum("column").values[curve.at(2)] == 6
-
-
-def test_a_large_group_is_shown_by_its_ends() -> None:
-    X, y, _, _ = people(40)
-    curve = select_size(SubsetProblem(X, y, groups={"many": range(8), "race": range(8, 12)}), [1, 2], cv=3)
-    assert "“many” (8 columns, “x0” to “x7”)" in str(curve)

@@ -148,14 +148,6 @@ def test_many_folds_keep_sizes_that_an_answer_names(monkeypatch):
     assert message.startswith(f"size is {lost}, but of this many folds the result keeps fits of sizes 0, ")
 
 
-def test_many_new_rows_in_parts(monkeypatch):
-    problem, curve = selected("3x5")
-    whole = curve.predict(problem.X, 3, interval=0.9)
-    monkeypatch.setattr(prediction_module, "_AT_A_TIME", 200)
-    parts = curve.predict(problem.X, 3, interval=0.9)
-    np.testing.assert_allclose([parts.lower, parts.upper], [whole.lower, whole.upper], rtol=1e-12)
-
-
 @pytest.mark.parametrize("options", OPTIONS)
 def test_limit_of_the_leverage(options):
     problem, curve = selected(**OPTIONS[options])

@@ -12,7 +12,6 @@ import pytest
 
 from _cli import invoke, without_figures, write_csv
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
-from pairflip.report.answer import answer_of
 from pairflip.selection.after_selection import shuffled
 from pairflip.selection.folds import as_folds
 
@@ -147,12 +146,3 @@ def test_rows_of_the_targets_are_shuffled_together(checked: SizeCurve) -> None:
     observed = np.concatenate(seen)
     r2 = 1.0 - np.sum(np.concatenate(left) ** 2) / np.sum((observed - observed.mean()) ** 2)
     assert null.r2[0] == pytest.approx(r2)
-
-
-def test_what_is_said(checked: SizeCurve) -> None:
-    text = " ".join(checked.summary().split())
-    for said in ("random halves", "outer folds", "; in outer folds: ", "targets shuffled 2 times"):
-        assert said in text
-    record = answer_of(checked).to_json(checked)
-    assert [each["target"] for each in record["outer"]["targets"]] == ["y0", "y1", "y2"]
-    json.dumps(record, allow_nan=False)
