@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressorCV, select_size
-from pairflip.report.run_info import facts
 from pairflip.search.exhaustive import best_support
 from pairflip.testing import all_supports, enumerate_energies
 
@@ -138,13 +137,6 @@ def test_final_fits_are_proved_and_kept_in_the_file(tmp_path):
     del record["exact"], record["proved"]  # as earlier versions wrote it
     (tmp_path / "older.json").write_text(json.dumps(record))
     assert SizeCurve.load(tmp_path / "older.json").proved is None
-
-
-def test_the_page_says_for_which_sizes_nothing_was_left_to_a_search():
-    X, y = planted()
-    done = dict(facts(select_size(SubsetProblem(X, y), [1, 2, 3, 5, 12], 3)))
-    assert done["Solved in every fold by looking at all sets"] == "sizes 1 to 3, 5, 12"
-    assert done["Proved to be the best on all rows"] == "sizes 1 to 3, 5"
 
 
 def test_the_estimator_has_the_proof_of_its_columns():

@@ -91,19 +91,6 @@ def test_single_rows_left_out_recommend_the_smaller_size():
     assert "not clearly worse" in answer_of(folds).text
 
 
-def test_forced_columns_are_named():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 8))
-    y = X[:, 0] + 2 * X[:, 1] + 0.3 * rng.normal(size=40)
-    curve = select_size(SubsetProblem(X, y, names=NAMES[:8], always=["a", "c"]), [1, 2], cv=5, chains=2)
-    assert answer_of(curve).text.startswith("Keep 1 column in addition to those that are always in (“a” and “c”): “b”.")
-    assert "with the forced columns alone" in answer_of(curve).text
-    curve = select_size(SubsetProblem(X, X[:, 2] + rng.normal(size=40), names=NAMES[:8], always=["c"]), [1], chains=2)
-    assert answer_of(curve).text.startswith(
-        "No set of columns predicts the target better than the columns that are always in the model"
-    )
-
-
 def test_an_uncertain_search_is_told_by_the_limit_that_marks_sizes():
     low = changed(agreement=np.full(9, 0.29))
     assert uncertain(low, 3)

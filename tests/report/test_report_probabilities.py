@@ -12,7 +12,6 @@ from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline, text_of, words
 from pairflip import Samples, SizeCurve, SubsetProblem, posterior, sample, select_size, temper, write_report
-from pairflip.report.figures_by_column import disagreement
 from pairflip.report.numbers import probability_bars
 from pairflip.report.page import render
 from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
@@ -139,17 +138,6 @@ def test_the_page_has_both_numbers_and_what_they_are_conditional_on(curve, weigh
     folds = probability_bars(dataclasses.replace(curve, stability=None), 3)
     assert folds.trials == "5 folds"
     np.testing.assert_array_equal(folds.frequency, curve.selection_counts[curve.at(3), folds.columns] / 5)
-
-
-def test_strong_disagreement_is_said(curve):
-    bars = probability_bars(curve, 2)
-    high = dataclasses.replace(bars, probability=np.full(12, 0.1), frequency=np.where(np.arange(12) == 0, 0.9, 0.0))
-    assert "Often selected, and yet not probable: “" in disagreement(curve, high)
-    assert "(selected in 90 %, probability 10 %)" in disagreement(curve, high)
-    low = dataclasses.replace(bars, probability=np.full(12, 0.95), frequency=np.full(12, 0.1))
-    assert "seldom selected" in disagreement(curve, low)
-    assert "and 7 more" in disagreement(curve, low)
-    assert disagreement(curve, dataclasses.replace(bars, frequency=bars.probability)) == ""
 
 
 def test_a_saved_curve_keeps_them_and_others_are_refused(curve, tmp_path):

@@ -9,7 +9,6 @@ import joblib
 import numpy as np
 import pytest
 
-from _cli import invoke, small_table, without_figures
 from _curves import assert_same_curve
 from _interrupt import LIMIT, interrupt
 from pairflip import Schedule, SubsetProblem, select_size
@@ -97,19 +96,6 @@ def test_the_expected_duration_comes_first(monkeypatch, often, capfd, tmp_path):
     assert lines[1] == "pairflip: this takes about 17 to 60 s on 1 thread"  # 26 chains remain
     select_size(problem(), **OPTIONS, progress="log", journal=tmp_path)
     assert "takes about" not in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_command_line_says_it_without_a_terminal(monkeypatch, tmp_path, quiet):
-    monkeypatch.setattr(joblib, "cpu_count", lambda *_: 4)
-    without_figures(monkeypatch)
-    slow(monkeypatch, 1.0)
-    table = small_table(tmp_path / "t.csv")
-    options = ["--sizes", "1", "--cv", "3", "--chains", "2", "--jobs", "2", *["--quiet"] * quiet]
-    result = invoke("select", table, "-t", "y", *options, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.stderr
-    first = "pairflip: this takes about 3 to 10 min on 2 threads"  # 8 chains, 200 of half-samples, 300 of the average
-    assert result.stderr.splitlines()[:1] == ([] if quiet else [first])
 
 
 class Terminal(io.StringIO):

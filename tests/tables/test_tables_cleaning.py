@@ -116,19 +116,6 @@ def test_rows_and_columns_without_values_are_left_out_as_asked(read):
     assert read(EMPTY, missing="drop-rows", drop=["e"]).names == ["a"]
 
 
-def test_many_bad_columns_make_one_short_sentence(refusal):
-    names = [f"{'very long name ' * 20}{j}" for j in range(50)]
-    header = ",".join([*names, "y"]) + "\n"
-    for word in ("abc", "", "2020-01-01", "z" * 500):
-        rows = "".join(",".join(["1"] * 10 + [word] * 40 + [str(i)]) + "\n" for i in range(3))
-        says = refusal(header + rows, most=900)
-        assert "40 columns" in says
-        assert " and 20 more" in says
-    rows = "1," * 10 + "," * 40 + "1\n" + "1," * 50 + "2\n" + "1," * 50 + "3\n"
-    assert "40 values missing" in refusal(header + rows, most=900)
-    assert "drop-rows" in refusal(header + rows.replace(",2\n", ",\n"), most=1100)
-
-
 def test_all_problems_are_told_at_once(refusal):
     text = "t,u,v,a,b,c,void,y\np,r1,x y,1,,3,,1\nq,r2,x z,2,5,,,2\np,r1,x y,4,7,6,,x\nq,r2,x z,4,7,6,,\n"
     says = refusal(text, most=900)
