@@ -7,6 +7,7 @@ import pytest
 
 from pairflip import SubsetProblem, datasets, sample, temper
 from pairflip.engines.exchange import LadderPlan, run_ladder
+from pairflip.engines.reference import LiteralWalkers, ReferenceEngine
 from pairflip.philox import chain_keys
 
 
@@ -80,6 +81,16 @@ def test_exchanges_keep_the_product_of_the_distributions():
     up, down = min(1, np.exp((b2 - b1) * (E[1] - E[3]))), 1.0
     rate = 2 * up * down / (up + down)  # of all attempts, in the long run
     assert found.traded[0] / found.tried[0] == pytest.approx(rate, abs=0.03)
+
+
+def test_exchanges_leave_each_temperature_its_energies():
+    """After few flips: whoever trades places with the wrong sign is off by more than 10 %."""
+    problem, k, betas = table(5, n=8), 2, np.array([0.0, 1.5])
+    keys = chain_keys(1, k, None, np.arange(2))
+    walkers = LiteralWalkers(ReferenceEngine(), problem.form, k, keys, 8)
+    found = run_ladder(LadderPlan(k, betas, 1200, 8, keys[None]), 0, walkers.walk)
+    _, energy = exact(problem, k, betas[1])
+    assert abs(found.energies[1].mean() - energy) < 0.05 * energy
 
 
 @pytest.mark.parametrize("correlation", [0.3, 0.99])

@@ -67,6 +67,8 @@ LOSSES: dict[str, dict[str, Any]] = {
 }
 EVERY = ALL | LOSSES
 AFTER = {"null": 2, "outer": 2}
+# Factors of held-out rows, and of the spread of their targets; a fold whose rows dwarf the others is made anew.
+GARBAGE = {"large": (-7.0, 1e4), "moderate": (-2.0, 2.0), "zero": (0.0, 0.0), "targets": (1.0, 1e4)}
 
 
 def data(kind, seed=0):
@@ -83,12 +85,14 @@ def data(kind, seed=0):
     return X, Y[:, :q] if q > 1 else Y[:, 0]
 
 
-def problem_of(kind, spoilt=slice(0), factor=-7.0):
+def problem_of(kind, spoilt=slice(0), garbage="large"):
     """The problem of a kind; `spoilt` rows hold garbage."""
     apart = ("q", "cv", "rows", "shrinkage")
     X, y = data(kind)
+    factor, noise = GARBAGE[garbage]
     X[spoilt] *= factor
-    y[spoilt] = y[spoilt][::-1] if kind in LOSSES else 1e4 * np.random.default_rng(9).normal(size=y[spoilt].shape)
+    noise = noise * np.random.default_rng(9).normal(size=y[spoilt].shape)
+    y[spoilt] = y[spoilt][::-1] if kind in LOSSES else noise * y.std(axis=0)
     problem = SubsetProblem(X, y, **{name: value for name, value in EVERY[kind].items() if name not in apart})
     return problem.with_shrinkage(EVERY[kind].get("shrinkage", 0.0))
 
@@ -165,10 +169,11 @@ CHAINS = [kind for kind in WITHIN if not {"groups", "positive", "loss"} & EVERY[
 SHORT = Schedule.geometric(0.01, 1e3, steps=12, sweeps=3)
 
 
-def assert_unchanged(kind, curve, how, fold, factor):
+def assert_unchanged(kind, curve, how, fold, garbage):
     """The fold's result is the same where the rows that it holds out are garbage."""
+    how = how | {"stability": 0}
     folds = as_folds(how["cv"], problem_of(kind), how["groups"], seed=1)
-    other = select_size(problem_of(kind, folds.left_out[fold], factor), **how)
+    other = select_size(problem_of(kind, folds.left_out[fold], garbage), **how)
     for at in range(1, curve.sizes.size):
         supports = [each.fold_supports[at][fold] for each in (curve, other)]
         np.testing.assert_array_equal(*(support[support >= 0] for support in supports))
@@ -182,16 +187,17 @@ def assert_unchanged(kind, curve, how, fold, factor):
         np.testing.assert_allclose(other.targets.means[fold], curve.targets.means[fold], rtol=1e-12)
 
 
+@pytest.mark.parametrize("garbage", ["large", "moderate"])
 @pytest.mark.parametrize("kind", WITHIN)
-def test_held_out_rows_change_nothing_in_their_fold(kind):
-    assert_unchanged(kind, selected(kind).curve, settings(kind), 2, -7.0)
+def test_held_out_rows_change_nothing_in_their_fold(kind, garbage):
+    assert_unchanged(kind, selected(kind).curve, settings(kind), 2, garbage)
 
 
-@pytest.mark.parametrize("factor", [0.0, 1e4])
+@pytest.mark.parametrize("garbage", ["large", "moderate", pytest.param("zero", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", CHAINS)
-def test_held_out_rows_change_no_chain_of_their_fold(kind, factor):
+def test_held_out_rows_change_no_chain_of_their_fold(kind, garbage):
     how = settings(kind) | {"chains": 2, "schedule": SHORT, "stability": 0}
-    assert_unchanged(kind, select_size(problem_of(kind), **how), how, 0, factor)
+    assert_unchanged(kind, select_size(problem_of(kind), **how), how, 0, garbage)
 
 
 @pytest.mark.parametrize("how", [
@@ -200,7 +206,7 @@ def test_held_out_rows_change_no_chain_of_their_fold(kind, factor):
 ], ids=str)  # fmt: skip
 def test_held_out_rows_set_no_temperature_and_touch_no_engine(how):
     how = settings("plain") | {"sizes": [2], "chains": 2, "stability": 0} | how
-    assert_unchanged("plain", select_size(problem_of("plain"), **how), how, 0, 30.0)
+    assert_unchanged("plain", select_size(problem_of("plain"), **how), how, 0, "moderate")
 
 
 def test_what_only_the_held_out_row_makes_vary():
@@ -236,7 +242,7 @@ def test_outer_folds_choose_anew_without_their_rows(kind):
         mse = np.mean((Y - told) ** 2, axis=0)
         np.testing.assert_allclose(outer.target_rmse, np.sqrt(mse), rtol=1e-9)
         np.testing.assert_allclose(outer.target_r2, 1.0 - mse / Y.var(axis=0), rtol=1e-9)
-    other = select_size(problem_of(kind, outer.rows[outer.fold == 0], factor=1.0), **how, outer=2).outer
+    other = select_size(problem_of(kind, outer.rows[outer.fold == 0], "targets"), **how, outer=2).outer
     assert other.sizes[0] == outer.sizes[0]
     np.testing.assert_array_equal(other.supports[0], outer.supports[0])
     np.testing.assert_allclose(other.predictions[other.fold == 0], outer.predictions[outer.fold == 0], rtol=1e-9)

@@ -98,15 +98,15 @@ def test_notes_on_few_halves_and_few_rows():
     assert any(note.startswith("stability is not known: half-samples at 3 columns") for note in curve.notes)
 
 
-@pytest.mark.parametrize("factor", [-7.0, 2e4])
+@pytest.mark.parametrize("garbage", ["large", "moderate"])
 @pytest.mark.parametrize(
     "kind", ["plain", "ridge", "forced", "no intercept", "by columns", "repeats, weights", "several"]
 )
-def test_a_half_sample_depends_on_its_own_rows_only(kind, factor):
+def test_a_half_sample_depends_on_its_own_rows_only(kind, garbage):
     halves = half_samples(problem_of(kind), 2, 5)
     known = half_sample_stability(problem_of(kind), [1, 3], 2, seed=5)
     for half in (0, 3):
-        after = half_sample_stability(problem_of(kind, halves.left_out[half], factor), [1, 3], 2, seed=5)
+        after = half_sample_stability(problem_of(kind, halves.left_out[half], garbage), [1, 3], 2, seed=5)
         for at in range(2):
             np.testing.assert_array_equal(known.supports[at][half], after.supports[at][half])
             np.testing.assert_allclose(known.coefs[at][half], after.coefs[at][half], rtol=1e-7, atol=1e-9)
