@@ -422,6 +422,3 @@ def test_the_estimator_is_the_posterior():
     mean, sd = model.predict(X[:3], return_std=True)
     assert mean.shape == sd.shape == (3,)
     assert (sd > 0).all()
-
-
-# ---- the command line

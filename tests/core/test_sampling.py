@@ -139,6 +139,3 @@ def test_words_of_a_sample():
     assert tree["posterior"]["energy"].dims == ("chain", "draw")
     assert found.to_pandas().shape == (10, 3)
     assert "Samples(k=2" in repr(found)
-
-
-# ---- the command line
