@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from _groups import GroupCase, combined_case, likelihood_case, likelihood_target
+from _refits import refit
 from _ruled import KINDS, keeps, limits
 from pairflip import SubsetProblem
 from pairflip.least_squares import SINGULAR
@@ -29,34 +29,13 @@ class Case(NamedTuple):
     literal: Callable[[list[int]], Literal | None]  # of columns of the table; None: not known
 
 
-def literal_squares(
-    X: Any, Y: Any, support: list[int], *, w: Any, always: Any, center: str | None, ridge: float = 0.0,
-    relative: float = 0.0, signs: Any = None,
-) -> Literal:  # fmt: skip
-    """E(S) by lstsq (with signs, by nonnegative least squares) on the rows; infinite where columns are dependent."""
-    root = np.sqrt(w)[:, None]
-    Z = np.hstack([np.ones((len(X), int(center == "fold"))), X[:, always]]) * root
-
-    def beside(A: Any) -> Any:
-        return A - Z @ np.linalg.lstsq(Z, A, rcond=None)[0] if Z.shape[1] else A
-
-    T, A = beside(beside(Y * root)), beside(beside(X[:, support] * root))
-    scale = np.sqrt((T**2).sum(axis=0) / w.sum()) if Y.shape[1] > 1 else np.ones(1)
-    penalty = ridge + relative * (A**2).sum(axis=0)
-    A, T = np.vstack([A, np.diag(np.sqrt(penalty))]), np.vstack([T / scale, np.zeros((len(support), Y.shape[1]))])
-    norms = np.linalg.norm(A, axis=0)
-    A = A / norms
+def literal_squares(problem: SubsetProblem, support: list[int]) -> Literal:
+    """E(S) by least squares on the rows; infinite where columns are dependent."""
+    fit = refit(problem, [], support)
+    A = fit.design
     if np.linalg.svd(A, compute_uv=False)[-1] < 1e-8 or np.max(np.diag(np.linalg.inv(A.T @ A))) > 1.0 / SINGULAR:
         return Literal(float("inf"))
-    if signs is None:
-        x = np.linalg.lstsq(A, T, rcond=None)[0]
-    else:  # a free coefficient is the difference of two that are not negative
-        sign, free = np.where(signs == 0, 1, signs)[support], np.flatnonzero(signs[support] == 0)
-        both = nnls(np.hstack([A * sign, -A[:, free]]), T[:, 0])[0]
-        x = both[: len(support)] * sign
-        x[free] -= both[len(support) :]
-        x = x[:, None]
-    return Literal(0.5 * float(((T - A @ x) ** 2).sum()), x / norms[:, None] * scale)
+    return Literal(fit.energy, fit.coef)
 
 
 def random_rows(seed: int, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -95,9 +74,7 @@ def squares(seed: int, q: int = 1, rules: str = "none", signed: bool = False) ->
     def literal(columns: list[int]) -> Literal:
         if asked and not keeps(asked, columns):
             return Literal(float("inf"))
-        return literal_squares(
-            X, Y, columns, w=w, always=always, center=center, ridge=ridge, relative=relative, signs=signs
-        )
+        return literal_squares(problem, columns)
 
     return Case(problem, min(1 + seed % 4, problem.most_columns), literal)
 

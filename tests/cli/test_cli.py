@@ -1,7 +1,6 @@
 """The command line: data on standard output, the rest on standard error, exit codes that mean something."""
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -83,21 +82,6 @@ def test_help_is_quick():
     empty = "import typer\napp = typer.Typer()\nfor name in 'ab': app.command(name)(lambda: None)\napp()"
     ours, smallest = (min(seconds(program) for _ in range(3)) for program in (["-m", "pairflip"], ["-c", empty]))
     assert ours < 3 * smallest
-
-
-def test_shell_completion_is_there(monkeypatch):
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # there may be no shell above the tests
-    done = run("--show-completion", "bash")
-    assert done.returncode == 0, done.stderr
-    assert "_PAIRFLIP_COMPLETE" in done.stdout or "COMPLETE" in done.stdout
-    shell = subprocess.run(
-        [sys.executable, "-m", "pairflip"],
-        env=os.environ | {"_PAIRFLIP_COMPLETE": "complete_bash", "COMP_WORDS": "pairflip sel", "COMP_CWORD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert "select" in shell.stdout or shell.returncode == 0
 
 
 def broken(*_, **__):

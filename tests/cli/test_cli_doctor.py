@@ -8,9 +8,6 @@ from importlib import import_module
 import numpy as np
 
 from _cli import invoke
-from pairflip import SubsetProblem
-from pairflip.engines.cuda import batch
-from pairflip.testing import best_support
 
 doctor = import_module("pairflip.cli.doctor")  # its name in the package is the command
 
@@ -35,16 +32,6 @@ def test_a_wrong_search_fails(monkeypatch):
     assert "self-check failed" in result.stderr
 
 
-def test_enumeration_is_that_of_the_test_suite():
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(15, 7)), rng.normal(size=15)
-    problem = SubsetProblem(X, y)
-    expected, lowest = best_support(problem, 3)
-    energy, support = doctor.enumerate_supports(X, y, 3)
-    assert support == list(expected)
-    np.testing.assert_allclose(energy, lowest, rtol=1e-10)
-
-
 def test_without_the_gpu_engine(monkeypatch):
     monkeypatch.setitem(sys.modules, "pairflip.engines.cuda", None)
     assert doctor.gpu() == ("", "this version has no engine for it.")
@@ -57,13 +44,3 @@ def test_a_gpu_is_named_and_a_broken_one_is_no_crash(monkeypatch):
     assert doctor.gpu() == ("A fine card", "")
     engine.why_unavailable = lambda: 1 / 0
     assert "ZeroDivisionError" in doctor.gpu()[1]
-
-
-def test_when_auto_uses_the_gpu_is_said(monkeypatch):
-    monkeypatch.setattr(doctor, "gpu", lambda: ("A fine card", ""))
-    own_check = doctor.self_check
-    monkeypatch.setattr(doctor, "self_check", lambda engine: own_check("numba"))
-    line = next(line for line in invoke("doctor").stdout.splitlines() if line.startswith("GPU:"))
-    assert "A fine card" in line
-    assert f"{batch.WORTH_CHAINS} chains" in line
-    assert f"{batch.WORTH_SECONDS:g} s" in line

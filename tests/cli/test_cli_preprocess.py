@@ -108,17 +108,6 @@ def test_what_is_always_there_is_left_as_it_is(tmp_path):
     np.testing.assert_allclose([record["always"]["t"], record["coefficients"][0]], [5.0, 1.0])
 
 
-def test_gaps_by_every_command(economy, tmp_path):
-    options = ["-t", "y", "--drop", "kind", "--drop", "firm", "--impute", "median", "--quiet"]
-    frame = pd.read_csv(economy / "t.csv").dropna(subset="y")
-    problem = SubsetProblem(frame[["a", "b", "c", "d", "total income", "f"]], frame["y"], preprocess=Impute())
-    energy = best_subset(problem, 2).best_energy
-    fit = json.loads(invoke("fit", economy / "t.csv", *options, "-k", "2", "--json").stdout)
-    np.testing.assert_allclose(fit["energy"], energy)
-    prove = json.loads(invoke("prove", economy / "t.csv", *options, "-k", "2", "--json").stdout)
-    np.testing.assert_allclose(prove["energy"], energy)
-
-
 def test_several_targets_and_weights(tmp_path):
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))

@@ -95,12 +95,6 @@ def test_out_has_one_line_for_each_set_and_is_not_overwritten(folder):
     assert tree(folder) == ["best.csv", "small.csv"]
 
 
-def test_all_columns_are_an_answer(folder):
-    result = invoke("prove", "small.csv", "-t", "y", "--k", "6")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.endswith("\nProved: there is no other set of 6 columns to choose.\n")
-
-
 def test_forced_columns_and_weights_are_those_of_the_problem(folder):
     y, X = planted()
     arguments = ["prove", "small.csv", "-t", "y", "--k", "1", "--always", "d", "--weights", "f", "--json"]

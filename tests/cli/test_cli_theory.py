@@ -40,20 +40,9 @@ def test_what_does_not_exist_is_null_with_a_note():
     assert "nan" not in invoke("--rho", "0.6", "--beta", "1").stdout
 
 
-def test_range_of_betas():
-    rows = json.loads(invoke("--rho", "0.1", "--betas", "0.1:1000:5", "--json").stdout)
-    assert [row["beta"] for row in rows] == pytest.approx([0.1, 1, 10, 100, 1000])
-
-
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
 def test_plot(tmp_path, name):
     result = invoke("--rho", "0.1", "--plot", str(tmp_path / name))
     assert result.exit_code == 0, result.stderr
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).stat().st_size > 5000
-
-
-def test_plot_over_sizes(tmp_path):
-    sizes = [word for rho in ("0.05", "0.06", "0.07") for word in ("--rho", rho)]
-    assert invoke(*sizes, "--plot", str(tmp_path / "sizes.svg")).exit_code == 0
-    assert (tmp_path / "sizes.svg").exists()

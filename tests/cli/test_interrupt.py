@@ -19,7 +19,8 @@ from pairflip.journal_file import JournalWarning
 from pairflip.search import best_subset
 from pairflip.selection import SizeCurve
 
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
+alone = pytest.mark.alone  # those that are timed
 
 ARGUMENTS = ["select", "a table.csv", "-t", "y", "--sizes", "1-3", "--cv", "10", "--chains", "30", "--jobs", "2"]
 ARGUMENTS += ["--stability", "0"]
@@ -36,6 +37,7 @@ def lines(journal):
     return sum(path.read_bytes().count(b"\n") for path in journal.glob("tasks-*.jsonl"))
 
 
+@alone
 def test_with_a_journal_it_resumes(folder, monkeypatch):
     journal = folder / "my journal"
     total = 3 * 10 * 30 + 3 * 30
@@ -77,10 +79,7 @@ sys.exit(main())
 EARLY = r"pairflip: interrupted; nothing was kept and nothing was written( \(a journal keeps finished work\))?\.\n"
 
 
-PRESSES = int(os.environ.get("PAIRFLIP_PRESSES", "60"))  # of the slow test
-
-
-@pytest.mark.parametrize("count", [7, pytest.param(PRESSES, marks=[pytest.mark.slow, pytest.mark.timeout(0)])])
+@pytest.mark.parametrize("count", [5, pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(0)])])
 def test_from_the_first_moment_on_it_is_one_line(folder, count):
     for seconds in np.geomspace(0.001, 3.0, count).tolist():
         code, _, err, _ = interrupt(START, *ARGUMENTS, "--chains", "3000", after=seconds, folder=folder)
@@ -251,24 +250,15 @@ pairflip.cli.app(["demo", "--sizes", "1-60", "--quiet"], prog_name="pairflip")
 
 SMALL, LARGE = (100, 60), (80, 3000)
 CASES = {
-    "one thread": {"shape": SMALL, "chains": 2000, "n_jobs": 1},
-    "two threads": {"shape": SMALL, "chains": 2000, "n_jobs": 2},
-    "one chain, two threads": {"shape": SMALL, "chains": 1, "n_jobs": 2},
     "cold": {"shape": SMALL, "chains": 2000, "n_jobs": 1, "beta": 300.0},
-    "columns, one thread": {"shape": LARGE, "chains": 500, "n_jobs": 1, "memory_budget": 0},
     "columns, two threads": {"shape": LARGE, "chains": 500, "n_jobs": 2, "memory_budget": 0},
-    "columns, cold": {"shape": LARGE, "chains": 500, "n_jobs": 2, "memory_budget": 0, "beta": 300.0},
     "progress bar": {"shape": SMALL, "chains": 2000, "n_jobs": 2, "progress": True},
     "reference": {"shape": SMALL, "chains": 2, "n_jobs": 1, "engine": "reference"},
 }
 
 
-MORE = {"one thread", "two threads", "columns, one thread", "columns, cold", "one chain, two threads"}  # alike
-
-
-@pytest.mark.parametrize(
-    "options", [pytest.param(case, id=name, marks=[pytest.mark.slow] * (name in MORE)) for name, case in CASES.items()]
-)
+@alone
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_anneal(options):
     options = {"memory_budget": 2**28, "beta": 1.0, **options}
     code, out, err, seconds = interrupt(ANNEAL, json.dumps(options))
@@ -278,6 +268,7 @@ def test_anneal(options):
     assert seconds < LIMIT
 
 
+@alone
 def test_demo_exits_130_with_one_sentence():
     code, out, err, seconds = interrupt(DEMO)
     assert (code, out, err) == (130, "", "pairflip: interrupted; nothing was kept and nothing was written.\n")

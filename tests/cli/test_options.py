@@ -4,56 +4,19 @@ import inspect
 import json
 import os
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
-from _cli import QUICK, invoke, plain
+from _cli import QUICK, invoke
 from pairflip.cli import app
 from pairflip.cli.config import config_text
 from pairflip.cli.loading import limit_arguments
-from pairflip.cli.options import LimitOptions, Without, expanded, parse_sizes, written_sizes
+from pairflip.cli.options import LimitOptions, parse_sizes, written_sizes
 from pairflip.cli.prove import parse_distances, parse_time
 from pairflip.tables import read_table
-
-
-@dataclass(frozen=True)
-class Fruit:
-    name: Annotated[str, typer.Argument(help="Which.")] = "apple"
-    colour: Annotated[str | None, typer.Option("--colour", "-c")] = None
-    ripe: Annotated[bool, typer.Option("--ripe")] = False
-
-
-def eat(
-    context: typer.Context,
-    *,
-    fruit: Annotated[Fruit, Without("ripe")],
-    count: Annotated[int, typer.Option("--count", min=1)],
-) -> None:
-    """Eat fruit."""
-    typer.echo(f"{count} {fruit} {len(context.params)}")
-
-
-def test_a_dataclass_stands_for_its_fields():
-    shown = expanded(eat)
-    assert list(inspect.signature(shown).parameters) == ["context", "name", "colour", "count"]
-    assert (shown.__name__, shown.__doc__) == ("eat", "Eat fruit.")
-    fruit = typer.Typer()
-    fruit.command()(shown)
-    done = CliRunner().invoke(fruit, ["plum", "--count", "2", "-c", "blue"])
-    assert done.stdout == f"2 {Fruit('plum', 'blue')} 3\n"  # what is left out keeps its default
-    assert CliRunner().invoke(fruit, ["plum"]).exit_code == 2  # no count
-
-
-def test_leaving_out_an_option_that_does_not_exist_is_refused():
-    def look(*, fruit: Annotated[Fruit, Without("color")]) -> None: ...
-
-    with pytest.raises(TypeError, match="'color'"):
-        expanded(look)
 
 
 def test_an_option_whose_placeholder_is_its_name_in_capitals_is_named():
@@ -69,13 +32,6 @@ def test_an_option_whose_placeholder_is_its_name_in_capitals_is_named():
     # In an annotation the first name stands where a default would.
     unnamed = [each for each in options if not (each[2].param_decls or str(each[2].default).startswith("-"))]
     assert [(command, name) for command, name, each in unnamed if each.metavar == name.upper()] == []
-
-
-@pytest.mark.parametrize("command", [[], ["select"], ["predict"]])
-def test_flags_take_nothing_in_the_help(command):
-    text = plain(invoke(*command, "--help").stdout)
-    assert "--help" in text
-    assert "bool" not in text.lower()
 
 
 @pytest.mark.parametrize(

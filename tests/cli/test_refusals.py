@@ -32,25 +32,17 @@ def home(tmp_path_factory):
         "visits": rng.poisson(2.0, 24),
         "weeks": rng.exponential(size=24).round(3),
         "relapse": rng.integers(0, 2, 24),
-        "never": np.zeros(24, int),
-        "minus": -np.ones(24),
         "red": ["red"] * 24,
         "void": [""] * 24,
     }
     columns = [*np.column_stack([y, X]).T.tolist(), *(list(each) for each in extra.values())]
     write_csv(folder / "mixed.csv", [*names, *extra], zip(*columns, strict=True))
-    twins = np.column_stack([y, X[:, 0], 2 * X[:, 0], -X[:, 0], X[:, 3], X[:, 3] / 2, X[:, 0] + X[:, 3]])
-    write_csv(folder / "twins.csv", names, twins.tolist())
-    write_csv(folder / "noise.csv", ["y", *(f"x{j}" for j in range(40))], rng.normal(size=(12, 41)).tolist())
     texts = {
         "one.csv": "y,a\n1,2\n",
-        "short.csv": "y,a,b,c,d,e\n1,2,3,5,6,2\n2,1,5,1,9,1\n4,4,1,2,1,1\n",
         "commas.csv": "y;a\n1;1,499\n2;2,500\n",
         "grouped.csv": "y,a,b,g\n1,2,3,u\n2,,5,v\n3,1,4,\n4,4,1,w\n5,9,2,u\n",  # row 3 keeps its number
-        "constant.csv": "y,a,b\n1,2,3\n2,2,3\n4,2,3\n",
         "unknown.csv": "column,group\na,first\nzz,first\n",
         "long.csv": f"column,group\n{'a' * 140_000},first\n",
-        "overlap.csv": "column,group\na,first\na,second\n",
         "other.json": "{}",
     }
     for name, text in texts.items():
@@ -71,44 +63,27 @@ def folder(home, monkeypatch):
 
 BAD = [
     ("demo --size 3", "--size"),
-    ("dmeo", "dmeo"),
     ("demo --sizes many", "--sizes is 'many'; expected"),
-    ("demo --sizes 0", "--sizes is '0'; expected"),
     ("demo --sizes 5-2", "--sizes is '5-2'; expected"),
-    ("demo --sizes 1-99999999999", "--sizes is"),
     ("demo --seed=-1", "--seed is -1; expected a whole number, at least 0."),
     ("demo --sizes 1 --jobs 0", "--jobs is 0; expected"),
-    (f"demo --sizes 1 --seed {2**64}", f"seed is {2**64}"),
     ("fit small.csv", "--k is missing; expected a whole number, at least 1."),
-    (f"{Y} --chains 0", "--chains is 0; expected a whole number, at least 1."),
     ("report", "SAVED is missing; expected a result folder, its result.json, or a file of"),
     ("reproduce", "WHAT is missing; expected fig1, fig2"),
     ("select small.csv -t gene 1", "'1' was not expected here; put names with spaces in quotes"),
-    ("doctor now", "'now' was not expected here."),
     # the table
     ("select smal.csv -t y", "'smal.csv' does not exist; expected the file of a table: perhaps 'small.csv'"),
     ("select empty -t y", "is a folder"),
     ("select one.csv -t y", "1 row below the header; expected at least two"),
-    ("select small.csv", "No target is given; expected the column to predict, such as --target"),
     (f"{Y}2", "--target 'y2' is not a column"),
     ("select commas.csv -t y", "1499 with --thousands , or as 1.499 with --decimal ,."),
     ("select mixed.csv -t y --keep void", "without any value: 'void'; expected numbers: leave them out with --missing"),
     ("prove mixed.csv -t y -k 1 --keep a,red", "'red' (row 1: 'red'); expected numbers: leave it out with --drop-text"),
-    ("select mixed.csv -t never --keep a", "'never' is 0 in every row"),
     ("select mixed.csv -t y --keep red --drop-text", "No column of numbers is left"),
-    ("select constant.csv -t y -q", "none of the 2 columns"),
     (f"{Y} --sizes 1-7", "sizes (--sizes) holds 7, but the table has 6 candidate columns that vary; expected sizes"),
-    ("select short.csv -t y --sizes 4", "4"),
-    ("select twins.csv -t y --sizes 1-4", "expected"),
-    ("fit twins.csv -t y -k 4", "expected"),
-    (f"{Y} --thousands x", "--thousands is 'x'; expected '.' or ','."),
     (f"{Y} --thousands .", "--thousands and the decimal mark are both '.'"),
-    (f"{Y} --decimal ';'", "--decimal is ';'"),
-    (f"{Y} --sheet one", "--sheet"),
-    (f"{Y} --drop '/(/'", "--drop '/(/'"),
     (f"{Y} --always aa", "--always 'aa' is not a column to choose from; expected one of them: perhaps 'a'"),
     (f"{Y} --weights w", "--weights 'w'"),
-    (f"{SELECT} -t y --weights minus", "sample_weight"),
     (f"{Y} --groups site", "--groups 'site' is not a column"),
     (f"{Y} --groups y", "--groups and --target"),
     (
@@ -121,15 +96,11 @@ BAD = [
     (f"{Y} --stability=-1", "--stability"),
     (f"{Y} --null 100000", "expected a whole number from 0 to 10,000"),
     (f"{Y} --stability-at some", "--stability-at is 'some'; expected"),
-    (f"{Y} --cv 99", "cv is 99 folds"),
-    (f"{Y} --engine steam", "engine is 'steam'"),
-    (f"{Y} --ridge=-1", "ridge is -1"),
     (f"{Y} --shard 1/2", "--shard is given without a journal; expected --journal"),
     (f"{Y} --shard 3/2 --journal j", "3/2"),
     (f"{Y} --merge j", "--merge is given without a journal"),
     (f"{Y} --merge nothing --journal j", "'nothing' is not a journal"),
     (f"{Y} --journal o/j --out o", "result folder"),
-    (f"{Y} --journal small.csv/j", "journal 'small.csv/j' is below 'small.csv', which is a file"),
     (f"{Y} --journal other.json", "journal 'other.json' is a file; expected a folder, or the name of a new one."),
     (f"{Y} --center left", "--center is 'left'; expected 'fold', 'global' or 'none'."),
     (f"{Y} --missing guess", "--missing is 'guess'; expected 'drop-rows' or 'drop-columns'."),
@@ -138,78 +109,45 @@ BAD = [
     (f"{Y} --column-groups long.csv", "cannot be read (it is not a text table in UTF-8)"),
     (f"{Y} --column-groups small.csv", "does not have the columns column and group"),
     (f"{Y} --column-groups unknown.csv", "'zz'"),
-    (f"{Y} --column-groups overlap.csv", "groups that do not overlap"),
-    (f"{Y} --one-per-group", "one_per_group is True without groups"),
     (f"{Y} --min-distance=-1", "--min-distance"),
     (f"{Y} --positive a --negative all", "in --positive and in --negative"),
-    (f"{Y} --positive zz", "--positive"),
     (f"{SELECT} -t visits --positive all --loss poisson", "squared error"),
     # classes, counts, survival times
-    (f"{SELECT} -t a --loss logistic", "expected two classes"),
     (f"{SELECT} -t sick --loss multinomial", "expected more: --loss logistic takes two"),
-    (f"{SELECT} -t a --loss poisson", "expected counts"),
     (f"{SELECT} -t a --offset b", "--loss poisson only"),
     (f"{Y} --loss poisson --offset time", "--offset 'time'"),
-    (f"{SELECT} -t sick --ridge 0", "ridge is 0 with loss='logistic'"),
-    (f"{SELECT} -t sick --method anneal", "method asks"),
     (f"{SELECT} -t sick --null 3", "null (--null) is 3"),
     (f"{SELECT} --loss cox --time weeks", "expected --time NAME --event NAME"),
     (f"{SELECT} -t a --loss poisson --time weeks", "expected it with --loss cox only"),
     (f"{SURVIVAL} relapse -t a", "expected --time NAME and --event NAME"),
     (f"{SELECT} --time week --event relapse", "--time 'week' is not a column"),
-    (f"{SURVIVAL} relapsed", "perhaps 'relapse'"),
-    (f"{SELECT} --time a --event relapse", "expected times of 0 or more"),
-    (f"{SURVIVAL} b", "expected 1 (it happened) or 0"),
     (f"{SURVIVAL} weeks", "two columns"),
-    (f"{SURVIVAL} never", "is 0 in every row"),
     (f"{SURVIVAL} relapse --center none", "no constant anyway"),
-    (f"{SURVIVAL} relapse --method anneal", "method asks"),
     # other commands
-    ("prove small.csv -t y -k 7", "k is 7"),
-    ("fit small.csv -t y -k 6", "k is 6"),
-    ("prove noise.csv -t y -k 20", "k is 20"),
     ("prove small.csv -t y -k 2 --budget soon", "--budget is 'soon'; expected a time such as 60 (seconds), 60s, 2min"),
-    ("prove small.csv -t y -k 2 --budget 0s", "--budget is '0s'; expected a time"),
-    ("prove small.csv -t y -k 2 --budget '3 weeks'", "--budget is '3 weeks'; expected a time"),
     ("prove small.csv -t y -k 2 --n-best 0", "--n-best is 0; expected a whole number, at least 1."),
     ("prove small.csv -t y -k 2 --n-best 1000000", "n_best is 1000000; expected a whole number from 1 to"),
     ("prove small.csv -t y -k 2 --within abc", "--within is 'abc'; expected distances from the best such as 1%"),
-    ("prove small.csv -t y -k 2 --within 1,5", "--within is '1,5'; expected distances from the best"),
-    ("prove small.csv -t y -k 2 --within=-1%", "--within is '-1%'; expected distances"),
     ("compare small.csv -t y --methods omp,lars", "'lars' is not a method (--methods); expected "),
-    ("compare small.csv -t y --methods ,", "no method is named (--methods)"),
-    ("compare small.csv -t y --sizes 1-7", "sizes (--sizes) holds 7, but the table has 6 candidate columns that vary"),
-    ("compare small.csv -t y --sizes 3-1", "--sizes is '3-1'"),
-    ("compare small.csv -t y --cv two", "--cv is 'two'"),
-    ("compare small.csv -t z", "--target 'z' is not a column"),
     ("posterior small.csv -t y --out .", "--out"),
     ("sample small.csv -t y -k 2 --beta cold", "--beta is 'cold'; expected a number >= 0, or noise."),
     ("report none", "cannot be read"),
     ("report empty", "holds no result.json"),
-    ("report small.csv", "is not JSON"),
     ("report other.json", "not a pairflip size curve"),
     ("theory", "--rho 0.1"),
     ("theory --rho 1.5", "rho is 1.5"),
-    ("theory --rho 0.1 --alpha=-1", "alpha is -1"),
-    ("theory --rho 0.1 --beta cold", "beta is 'cold'"),
     ("theory --rho 0.1 --betas 1:2", "FIRST:LAST:COUNT"),
     ("theory --rho 0.1 --plot curve.xls", ".svg, .png or .pdf"),
     ("theory --rho 0.1 --plot no/such/folder/a.svg", "does not exist"),
     ("theory --rho 0.1 --rho 0.2 --beta 1 --beta 2 --plot a.svg", "one of them"),
-    ("reproduce fig9 --out x", "fig9"),
     ("reproduce table1 --out x", "--data"),
-    ("reproduce table2 --out x", "--data"),
-    ("reproduce fig1 --out x --engine abacus", "abacus"),
     ("reproduce fig1", "--out"),
     # places
     (f"{Y} --out small.csv/out", "cannot be written"),
     (f"{Y} --out small.csv", "is not a folder"),
-    (f"{Y} --out /dev/null/out", "cannot be written"),
     (f"{Y} --out .", "exists"),
-    (f"{Y} --out {'x' * 300}", "cannot be written"),
     ("fit small.csv -t y -k 2 --out one.csv", "'one.csv' exists; add --force"),
-    ("fit small.csv -t y -k 2 --out small.csv/x.csv", "Cannot write the coefficients"),
-    *((f"fit small.csv -t y -k 2 --out coef{s}", "expected a .csv or .tsv") for s in ("", ".xlsx", ".csv.gz", ".txt")),
+    ("fit small.csv -t y -k 2 --out coef.xlsx", "expected a .csv or .tsv"),
 ]
 
 
@@ -258,25 +196,16 @@ BAD_CONFIG = [
     ('targt = "y"', "unknown key 'targt'; perhaps target"),
     ("qqqqqq = 1", "unknown key 'qqqqqq'; expected some of data, target"),
     ("target: y", "is not a TOML file"),
-    (f"drop = {'[' * 5000}", "is not a TOML file"),
     ('[select]\ntarget = "y"', "unknown key 'select'"),
-    ("[sizes]\na = 1", "[sizes]"),
     ('drop-text = "yes"', 'drop-text = "yes"; expected true or false'),
     ("drop = 5", "drop = 5; expected a list of texts"),
     ("seed = true", "seed = true; expected a whole number, at least 0"),
     ('config = "other.toml"', "unknown key 'config'"),
     ('seed = "x"', "--seed is 'x' in 'c.toml'; expected a whole number, at least 0."),
-    ("seed = 1.5", "has seed = 1.5; expected a whole number, at least 0."),
-    ("chains = 0", "--chains is 0 in 'c.toml'; expected a whole number, at least 1."),
     ("ridge = true", "has ridge = true; expected a text or a number."),
-    ("seed = nan", "expected a whole number"),
-    ("jobs = inf", "expected a whole number"),
     ("missing = 3", "--missing is 3 in 'c.toml'; expected 'drop-rows' or 'drop-columns'."),
     ("journal = 3", "has journal = 3; expected the name of a file or folder in quotes."),
-    ("sizes = []", "has sizes = []; expected numbers of columns."),
     ('sizes = [1, "x"]', 'has sizes = [1, "x"]; expected numbers of columns.'),
-    ("seed = 2020-01-01", "expected a whole number, at least 0."),
-    ('thousands = "x"', "--thousands is 'x'; expected '.' or ','."),
 ]
 
 
@@ -317,23 +246,9 @@ def test_a_full_disk_leaves_nothing_new_and_what_was_there(tmp_path, monkeypatch
     assert not (tmp_path / "deep" / "er").exists()
 
 
-def test_a_journal_of_other_settings(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    without_figures(monkeypatch)
-    small_table("small.csv")
-    arguments = ["select", "small.csv", "-t", "y", "--sizes", "1", *QUICK, "--journal", "j", "--quiet"]
-    assert invoke(*arguments, "--out", "one").exit_code == 0
-    assert_refused(invoke(*arguments, "--out", "two", "--seed", "5"), "seed = 0", "seed = 5")
-    assert not (tmp_path / "two").exists()
-
-
 def test_names_reach_the_terminal_as_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small_table("\x1b[31m.csv")
     result = invoke("select", "\x1b[31m.csv", "-t", "\x1b[31my\n\x07")
     assert_refused(result, "\\x1b[31my")
     assert not {"\x1b", "\x07"} & set(result.stderr)
-
-
-def test_the_shell_shows_one_sentence_too():
-    assert_refused(run("demo", "--size", "3"), "--size")

@@ -44,17 +44,17 @@ supports.py: core/test_distinct.py
 philox.py: core/test_philox.py
 - ROUNDS = 10
 + ROUNDS = 9
-inputs.py: core/test_problem.py
+inputs.py: core/test_inputs.py
 - not np.isfinite(w).all() or (w < 0).any()
 + not np.isfinite(w).all()
-inputs.py: core/test_inputs.py core/test_problem.py
 - if not 0 <= int(item) < len(names):
 + if not 0 <= int(item) <= len(names):
+inputs.py: tables/test_tables_cleaning.py -k hash
 - digest.update(name.encode("utf-8", "surrogatepass") + b"\\0")
 + digest.update(b"\\0")
 problem.py: core/test_problem.py
-- np.count_nonzero(self.sample_weight[index]) < 2
-+ np.count_nonzero(self.sample_weight[index]) < 1
+- self.count_rows(index[self.sample_weight[index] > 0]) < 2
++ self.count_rows(index[self.sample_weight[index] > 0]) < 1
 projection.py: core/test_problem.py
 - take_out(targets, basis)
 + targets = targets.copy()
@@ -67,8 +67,8 @@ least_squares.py: core/test_problem.py core/test_projection.py
 - >= 1.0 / SINGULAR:
 + >= 1e6 / SINGULAR:
 moments.py: core/test_problem.py
-- (base.B - T.T @ Z - V.T @ U)
-+ (base.B - T.T @ Z)
+- (base.B - of_rows.products(T.T) - V.T @ U)
++ (base.B - of_rows.products(T.T))
 - np.subtract(here, without, out=there)
 + np.add(here, without, out=there)
 - columns -= (columns @ self._inside) @ self._inside.T
@@ -98,8 +98,8 @@ losses/signs.py: losses/test_signs.py
 - x = with_signs(lower.T, c, signs[order], free)
 + x = np.maximum(x * signs[order], 0.0) * signs[order]
 losses/squares.py: core/test_several.py
-- return float(weights.sum()) if self.scaled else None
-+ return None
+- spread(squares, float(weights.sum()) if self.scaled else None)
++ spread(squares, None)
 losses/held_out.py: core/test_held_out.py
 - middle - sums[:, 1:] / weight
 + middle + sums[:, 1:] / weight

@@ -4,7 +4,6 @@ import dataclasses
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from _errors import sentence_of
@@ -16,7 +15,6 @@ M, N, K = 20, 8, 3
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(M, N))
 y = RNG.normal(size=M)
-FRAME = pd.DataFrame(X, columns=list("abcdefgh"))
 
 
 def changed(array, at, value):
@@ -42,19 +40,6 @@ def assert_says(message, *words):
     assert [word for word in words if word not in message] == [], message
 
 
-DATA = {  # what an estimator says in our words; test_inputs.py has what the table alone decides
-    "text": ({"X": FRAME.astype(object).replace(FRAME.iloc[3, 1], "n/a")}, "text", "'b'", "expected numbers"),
-    "only text": ({"X": np.full((M, 2), "a")}, "text", "'x0', 'x1'", "expected numbers"),
-    "y constant": ({"y": np.full(M, 0.1)}, "y is constant", "nothing to predict", "target column"),
-    "negative weight": ({"sample_weight": changed(np.ones(M), 3, -1)}, "sample_weight", "negative", ">= 0"),
-}
-
-
-@pytest.mark.parametrize(("given", "words"), [(g, w) for g, *w in DATA.values()], ids=DATA)
-def test_bad_data(given, words):
-    assert_says(sentence(ValueError, fit_it, **given), *words)
-
-
 # ---- the size
 
 DOUBLED = np.hstack([X[:, :2], 3.0 * X[:, :2], 1.0 - X[:, :2]])
@@ -62,8 +47,8 @@ DOUBLED = np.hstack([X[:, :2], 3.0 * X[:, :2], 1.0 - X[:, :2]])
 
 CONSTANT = changed(X, (slice(None), [0, 5]), 1.0)
 SIZES = {
-    **{f"{k}": (ValueError, {"k": k}, f"NAME is {k}", "expected", "1") for k in (0, -1, -(10**9))},
-    **{f"{k!r}": (TypeError, {"k": k}, f"NAME is {k!r}", "a whole number", "8") for k in (1.5, 3.0, "3", True, [3])},
+    "0": (ValueError, {"k": 0}, "NAME is 0", "expected", "1"),
+    **{f"{k!r}": (TypeError, {"k": k}, f"NAME is {k!r}", "a whole number", "8") for k in (3.0, "3", True)},
     "more than there are": (ValueError, {"k": N + 1}, "NAME is 9", "8", "expected", "that vary"),
     "more than vary": (ValueError, {"X": CONSTANT, "k": 7}, "NAME is 7", "6", "expected"),
     "more than are independent": (RankTooSmall, {"X": DOUBLED, "k": 3}, "k is 3", "only 2", "expected k <= 2"),
@@ -94,19 +79,11 @@ def test_all_columns_and_none_are_sizes_for_the_estimator_only():
 OPTIONS = {
     "engine": ({"engine": "gpu"}, "engine is 'gpu'", "expected one of", "'numba'", "'reference'"),
     "schedule, unknown": ({"schedule": "fast"}, "schedule is 'fast'", "expected 'auto', 'paper'"),
-    "schedule, none": ({"schedule": None}, "schedule is None", "expected 'auto', 'paper'"),
-    "schedule, list": ({"schedule": [0.1, 1.0]}, "schedule is [0.1, 1.0]", "expected 'auto', 'paper'"),
     "schedule, array": ({"schedule": np.ones(2)}, "schedule is array([1., 1.])", "expected 'auto', 'paper'"),
     "no chains": ({"chains": 0}, "chains is 0", "expected a whole number of at least 1"),
-    "negative chains": ({"chains": -4}, "chains is -4", "expected a whole number of at least 1"),
-    "fractional chains": ({"chains": 1.5}, "chains is 1.5", "expected a whole number of at least 1"),
-    "chains as text": ({"chains": "8"}, "chains is '8'", "expected a whole number of at least 1"),
     "chains as truth": ({"chains": True}, "chains is True", "expected a whole number of at least 1"),
-    "seed, negative": ({"seed": -1}, "seed is -1", "expected a whole number from 0 to 2**64 - 1"),
     "seed, too large": ({"seed": 2**64}, f"seed is {2**64}", "expected a whole number from 0 to 2**64 - 1"),
     "no threads": ({"n_jobs": 0}, "n_jobs is 0", "expected", "-1 for all cores"),
-    "threads as text": ({"n_jobs": "2"}, "n_jobs is '2'", "expected", "-1 for all cores"),
-    "fractional threads": ({"n_jobs": 1.5}, "n_jobs is 1.5", "expected", "-1 for all cores"),
 }
 
 
@@ -126,22 +103,12 @@ def test_a_seed_is_a_whole_number(seed):
         fit_it(X, y, K, seed=seed)
 
 
-@pytest.mark.parametrize("function", [anneal_it, fit_it])
-@pytest.mark.parametrize("engine", [None, 5])
-def test_what_is_no_engine(function, engine):
-    message = sentence((ValueError, TypeError), function, engine=engine)
-    assert_says(message, f"engine is {engine!r}", "expected one of", "'numba'", "'reference'")
-
-
 CLASSES, TWIN = SubsetProblem(X, y > 0, loss="logistic"), SubsetProblem(changed(X, (slice(None), 5), X[:, 0]), y)
 OTHERS = [
     (prove, {"k": 0}, "expected at least 1"),
-    (prove, {"k": 9}, "expected k below"),
     (prove, {"budget": 0}, "budget is 0; expected a number of seconds above 0"),
-    (prove, {"budget": "soon"}, "budget is 'soon'"),
     (prove, {"n_best": 0}, "n_best is 0; expected a whole number from 1"),
     (prove, {"within": [-0.1]}, "each >= 0"),
-    (prove, {"within": "abc"}, "expected distances"),
     (prove, {"incumbent": [1]}, "incumbent has 1 columns; expected 2"),
     (prove, {"incumbent": [0, 5], "problem": TWIN}, "linearly dependent"),
     (prove, {"problem": CLASSES}, "no proofs for other energies"),
@@ -160,7 +127,6 @@ OTHERS = [
     (posterior, {"variance": -1}, "variance is -1"),
     (posterior, {"method": "sample", "sweeps": 3}, "sweeps is 3"),
     (posterior, {"problem": CLASSES}, "expected squared error of one target"),
-    (posterior, {"problem": SubsetProblem(X, y, ridge=1.0)}, "expected squared error of one target"),
 ]
 
 
@@ -201,13 +167,3 @@ def test_no_nan_in_any_trace(table, engine):
                 if isinstance(value, (float, np.ndarray)):
                     assert np.isfinite(value).all(), name
             assert np.linalg.matrix_rank(table[:, trace.best_support] * trace.best_coef) == k
-
-
-@pytest.mark.parametrize("table", ODD.values(), ids=ODD)
-def test_no_nan_in_any_fit(table):
-    model = fit_it(table, y, 4)
-    assert np.isfinite(model.coef_).all()
-    assert np.isfinite(model.predict(table)).all()
-    assert np.isfinite([model.intercept_, model.energy_, model.score(table, y)]).all()
-    assert np.count_nonzero(model.coef_) == 4
-    assert 0.5 * np.sum((y - model.predict(table)) ** 2) == pytest.approx(model.energy_, rel=1e-6)

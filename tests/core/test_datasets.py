@@ -33,13 +33,6 @@ def test_planted_has_the_papers_parameters():
     assert data.y == pytest.approx(data.X @ data.x0 + data.noise)
 
 
-def test_planted_takes_other_parameters():
-    data = make_planted(N=50, alpha=2.0, rho0=1.0, var_x=4.0, var_noise=0.0)
-    assert data.X.shape == (100, 50)
-    assert data.support.size == 50
-    assert (data.noise == 0).all()
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.7, 0.9999])
 def test_neighbouring_columns_are_correlated_as_asked(correlation):
     data = make_correlated(M=4000, N=30, k=4, correlation=correlation, snr=5.0, seed=0)
@@ -50,11 +43,6 @@ def test_neighbouring_columns_are_correlated_as_asked(correlation):
     assert data.support.tolist() == [3, 11, 18, 26]
     assert (data.X @ data.x0).var() / data.noise.var() == pytest.approx(5.0, rel=0.15)
     assert data.y == pytest.approx(data.X @ data.x0 + data.noise)
-
-
-@pytest.mark.parametrize(("N", "k"), [(10, 1), (10, 10), (7, 3)])
-def test_true_columns_are_spread_out(N, k):
-    assert make_correlated(M=5, N=N, k=k).support.size == k
 
 
 def test_spectra_are_smooth_and_predict_the_concentration():
@@ -78,12 +66,9 @@ def test_spectra_are_smooth_and_predict_the_concentration():
             "N=2 and alpha=0.5 make 1 rows; expected at least one column and two rows",
         ),
         (lambda: make_planted(rho0=1.5), "rho0 is 1.5; expected a probability"),
-        (lambda: make_planted(var_noise=-1.0), "var_noise=-1.0; expected variances >= 0"),
         (lambda: make_correlated(k=0), "k=0; expected"),
         (lambda: make_correlated(correlation=1.0), "correlation is 1.0; expected a number between -1 and 1"),
-        (lambda: make_correlated(snr=0.0), "snr is 0.0; expected a number > 0"),
         (lambda: make_spectra(components=0), "components is 0; expected at least one component"),
-        (lambda: make_spectra(noise=-1.0), "noise is -1.0; expected a standard deviation >= 0"),
         (lambda: make_spectra(M=1), "M=1 and N=400; expected at least two samples"),
     ],
 )
@@ -95,18 +80,6 @@ def test_bad_parameters(make, message):
 @pytest.fixture(scope="module")
 def diabetes():
     return load_diabetes_products()
-
-
-def test_diabetes_has_64_standardized_columns(diabetes):
-    assert diabetes.X.shape == (442, 64)
-    assert diabetes.y.shape == (442,)
-    assert len(set(diabetes.names)) == 64
-    assert " ".join(diabetes.names[:11]) == "age sex bmi bp tc ldl hdl tch ltg glu age^2"
-    assert diabetes.names[19:21] == ["age*sex", "age*bmi"]
-    assert diabetes.names[-1] == "ltg*glu"
-    assert "sex^2" not in diabetes.names
-    assert diabetes.X.mean(axis=0) == pytest.approx(np.zeros(64), abs=1e-15)
-    assert np.linalg.norm(diabetes.X, axis=0) == pytest.approx(np.ones(64))
 
 
 @pytest.mark.parametrize(

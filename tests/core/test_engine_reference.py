@@ -159,8 +159,3 @@ def test_annealing_finds_the_enumerated_optimum():
     supports, energies = suite.states(case.form, case.k)
     assert (walk.best_support == supports[np.argmin(energies)]).all()
     assert walk.energy[:, -1] == pytest.approx(energies.min(), rel=1e-2)
-
-
-def test_the_suite_needs_an_engine():
-    with pytest.raises(NotImplementedError, match="return an engine"):
-        suite.EngineConformance().engine()

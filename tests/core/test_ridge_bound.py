@@ -10,7 +10,7 @@ import pairflip.search.prove as proving
 import pairflip.search.ridge_bound as bounding
 from pairflip import SubsetProblem, prove
 from pairflip.search.exhaustive import Question, whole_bound
-from pairflip.search.ridge_bound import RidgeTree, can_bound, ridge_bound, ridge_form
+from pairflip.search.ridge_bound import RidgeTree, ridge_bound, ridge_form
 from pairflip.testing.exact import all_supports, enumerate_energies
 
 
@@ -199,13 +199,6 @@ def test_a_fold_and_a_wide_table_are_proved_too(only_ridge):
     tree = RidgeTree(Question(gram, 3, 1, 2.0 * gram.energy(np.array([0, 1, 2]))))
     assert tree.walk()
     assert 0.5 * tree.gathered().doubled[0] == pytest.approx(enumerate_energies(gram, 3).min(), rel=1e-10)
-
-
-def test_without_enough_ridge_it_is_not_asked():
-    X, y, _ = random_table(0)
-    assert not can_bound(SubsetProblem(X, y).form)
-    assert not can_bound(SubsetProblem(X, y).with_shrinkage(1e-9).form)
-    assert can_bound(SubsetProblem(X, y).with_shrinkage(1e-3).form)
 
 
 def test_an_enumeration_that_is_not_finished_keeps_the_bound_of_the_tree(monkeypatch):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from _ruled import KINDS, admissible, problem_of, table
+from _cases import squares
+from _ruled import KINDS
 from pairflip import SubsetProblem, anneal, best_subset, prove
 from pairflip.report.proof_words import proof_sentence
 
@@ -20,9 +21,9 @@ def test_as_many_as_fit_are_found_where_one_by_one_none_can_follow() -> None:
     y = X[:, [2, 6, 10]].sum(axis=1) + 0.1 * rng.normal(size=40)  # the best three leave no place for six
     problem = SubsetProblem(X, y, min_distance=3)
     assert problem.most_columns == 6
-    case = {"X": X, "y": y, "weights": np.ones(40), "always": [], "limits": {"min_distance": 3}}
     trace = best_subset(problem, 6, effort="quick", prove=False)
-    assert trace.best_energy == pytest.approx(min(problem.energy(S) for S in admissible(case, 6)), rel=1e-9)
+    apart = [S for S in combinations(range(17), 6) if np.diff(S).min() >= 3]
+    assert trace.best_energy == pytest.approx(min(problem.energy(S) for S in apart), rel=1e-9)
 
 
 def test_a_product_whose_factors_say_nothing_is_found() -> None:
@@ -39,11 +40,11 @@ def test_a_product_whose_factors_say_nothing_is_found() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_annealing_and_proofs_keep_the_rules(kind: str) -> None:
-    case = table(3, kind, 9)
-    problem = problem_of(case)
-    lowest = min(problem.energy(support) for support in admissible(case, 3))
-    assert anneal(problem, 3).best_energy == pytest.approx(lowest)
-    proof = prove(problem, 3)
+    problem, k, literal = squares(2, rules=kind)
+    candidates = problem.candidates.tolist()
+    lowest = min(literal(list(support)).energy for support in combinations(candidates, k))
+    assert anneal(problem, k).best_energy == pytest.approx(lowest)
+    proof = prove(problem, k)
     assert proof.optimal
     assert proof.energy == pytest.approx(lowest)
     assert "sets that keep the limits" in proof.note

@@ -14,6 +14,7 @@ import pytest
 
 from _cli import assert_refused, invoke, small_table
 from _errors import sentence_of
+from _journal import lines_of
 from pairflip import Samples, SubsetProblem, posterior, sample, select_size, temper
 from pairflip.journal_file import JournalError
 from pairflip.search.draws import SamplingJournal
@@ -59,10 +60,6 @@ def assert_same(one, two, but=()):
             assert_same(a, b)
         else:
             assert a == b, field.name
-
-
-def lines_of(folder):
-    return [line for path in sorted(Path(folder).glob("tasks-*.jsonl")) for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The search finds the best support whatever the table, is the same everywhere, and says what it did."""
 
 import dataclasses
-import itertools
 import os
 import signal
 import threading
@@ -13,10 +12,8 @@ from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import Selection, SubsetProblem, anneal, best_subset, select_size
 from pairflip.engines import WalkResult
-from pairflip.engines.base import is_lower, reaches
 from pairflip.search.best_subset import Interrupted
-from pairflip.search.effort import EFFORTS, as_effort, kick_nanoseconds
-from pairflip.search.portfolio import first_best, settle
+from pairflip.search.portfolio import settle
 from pairflip.testing import best_support
 
 M, N, K = 30, 14, 3
@@ -61,7 +58,6 @@ def test_the_best_of_all_supports_where_greedy_choices_are_wrong(k):
         assert_best(best_subset(problem, k, prove=False), problem, k)
 
 
-PLAIN = SubsetProblem(X + 0.5, y + 2.0)
 VARIANTS = {
     "weights": {"sample_weight": np.random.default_rng(1).exponential(size=M)},
     "rows of weight zero": {"sample_weight": np.arange(M) % 3 > 0},
@@ -71,42 +67,6 @@ VARIANTS = {
     "centred once": {"center": "global"},
     "all of it": {"sample_weight": np.linspace(0.1, 3.0, M), "always": [0], "ridge": 3.0, "center": "global"},
 }
-
-
-@pytest.mark.parametrize("budget", [2**28, 0], ids=["matrix", "columns"])
-@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
-def test_the_best_support_of_every_kind_of_problem(options, budget):
-    problem = SubsetProblem(X + 0.5, y + 2.0, memory_budget=budget, **options)
-    trace = best_subset(problem, K, prove=False)
-    assert_best(trace, problem, K)
-    assert not set(trace.best_support.tolist()) & set(options.get("always", ()))
-    # The options make another problem, or this test would not notice one that is ignored.
-    same = trace.best_energy == pytest.approx(best_support(PLAIN, K)[1], rel=1e-6)
-    assert same == (options == {"center": "global"})  # centring once is the same as long as no row is left out
-
-
-@pytest.mark.parametrize("more", [0, 2])
-def test_a_target_that_is_explained_exactly(more):
-    target = X[:, [3, 7, 12]] @ [2.0, -1.0, 0.5] + 4.0
-    trace = best_subset(SubsetProblem(X, target), 3 + more, prove=False)
-    assert {3, 7, 12} <= set(trace.best_support.tolist())
-    assert trace.best_energy < 1e-24 * float(target @ target)
-    assert np.isfinite(trace.best_coef).all()
-
-
-ODD = {
-    "equal columns": np.hstack([X, X]),
-    "multiples": np.hstack([X, -3.0 * X]),
-    "constant columns": np.hstack([X, np.full((M, N), 1e8 / 3) * (np.arange(N) % 2)]),
-}
-
-
-@pytest.mark.parametrize("table", ODD.values(), ids=ODD)
-def test_duplicated_and_constant_columns_are_harmless(table):
-    plain = best_subset(SubsetProblem(X, y), K, prove=False)
-    trace = best_subset(SubsetProblem(table, y), K, prove=False)
-    assert trace.best_energy == pytest.approx(plain.best_energy, rel=1e-10)
-    assert sorted(trace.best_support % N) == plain.best_support.tolist()
 
 
 RNG = np.random.default_rng(7)
@@ -146,18 +106,6 @@ def test_numbers_come_from_the_table():
 
 
 # ---- how energies are compared
-
-
-def test_rounding_does_not_decide_and_a_real_difference_does():
-    energies = np.array([1.0 + 1e-10, 1.0, 1.0 + 1e-8])
-    assert reaches(energies, 1.0, 2.0).tolist() == [True, True, False]
-    assert first_best(energies, 2.0) == 0
-    assert first_best(np.stack([energies, energies[::-1]]), np.array([2.0, 2.0])).tolist() == [0, 1]
-    assert not is_lower(1.0 - 1e-10, 1.0, 2.0)
-    assert is_lower(1.0 - 1e-8, 1.0, 2.0)
-    # Supports that explain y exactly are equal whatever remains of them.
-    assert reaches(3e-31, 1e-33, 1.0)
-    assert is_lower(1e-14, 1e-12, 1.0)  # both tiny beside y, and a hundred times apart
 
 
 @pytest.mark.parametrize(
@@ -216,8 +164,9 @@ def test_what_does_not_go_together_is_refused():
 def test_ctrl_c_carries_what_was_found():
     """The first signal after a wave: the exception has a trace."""
     problem = SubsetProblem(*planted(100, 400, correlation=0.97))
-    best_subset(problem, 30, prove=False)  # compiled
-    timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    best_subset(problem, 30, effort="quick", prove=False)  # compiled
+    usual = best_subset(problem, 30, prove=False).seconds
+    timer = threading.Timer(max(0.5, usual), lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     try:
         with pytest.raises(Interrupted) as caught:
@@ -226,13 +175,6 @@ def test_ctrl_c_carries_what_was_found():
         timer.cancel()
     assert caught.value.trace.best_support.size == 30
     assert "interrupted" in caught.value.trace.note
-
-
-def test_the_cost_model_grows_with_all_that_costs():
-    X, y = planted()
-    one, several = SubsetProblem(X, y).form, SubsetProblem(X, np.stack([y, X[:, 0] - y], axis=1)).form
-    assert kick_nanoseconds(one, 2) < kick_nanoseconds(one, 8) < kick_nanoseconds(several, 8)
-    assert as_effort(EFFORTS["quick"]) is EFFORTS["quick"]
 
 
 # ---- in a selection
@@ -245,27 +187,6 @@ def test_a_journal_of_another_effort_is_refused(tmp_path):
     assert "was made with effort" in said
     said = sentence_of(ValueError, lambda: select_size(problem, [1, 2, 3], 3, journal=tmp_path / "a", effort="quick"))
     assert "largest_size" in said or "largest size" in said
-
-
-@pytest.mark.parametrize("cv", ["loo", 5])
-def test_every_fold_is_the_best_of_its_training_rows(cv):
-    """Nested enumeration: supports, training energies and held-out errors."""
-    X, y = planted(16, 9, 3)
-    curve = select_size(SubsetProblem(X, y), [1, 2, 3], cv)
-    folds = [np.flatnonzero(curve.held_out_fold == f) for f in range(curve.n_folds)]
-    for at, k in enumerate([1, 2, 3], start=1):
-        squares, energies = [], []
-        for f, places in enumerate(folds):
-            held = curve.held_out_rows[places]
-            rest = np.setdiff1d(np.arange(16), held)
-            inside = SubsetProblem(X[rest], y[rest])
-            best = min(itertools.combinations(range(9), k), key=lambda s: inside.energy(list(s)))
-            assert curve.fold_supports[at][f].tolist() == list(best)
-            fit = inside.fit(list(best))
-            squares += list((y[held] - X[np.ix_(held, fit.support)] @ fit.coef - fit.intercept) ** 2)
-            energies.append(fit.energy / rest.size)
-        assert curve.cv_error[at] == pytest.approx(0.5 * np.mean(squares), rel=1e-8)
-        assert curve.energy_per_row[at] == pytest.approx(np.mean(energies), rel=1e-8)
 
 
 def test_a_run_of_all_columns_is_resumed_at_any_chain(tmp_path):

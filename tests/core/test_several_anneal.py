@@ -15,7 +15,6 @@ from pairflip.engines.reference import ReferenceEngine
 from pairflip.moments import Form
 from pairflip.philox import chain_keys
 from pairflip.rules import NOWHERE, Rules, no_rules
-from pairflip.search.schedule import forward_energies
 from pairflip.testing import Case
 from pairflip.testing.conformance import compare, make_plan, walk_one
 from pairflip.testing.exact import balance_error, boltzmann, states, stationarity_error, transition_matrix
@@ -160,17 +159,6 @@ def test_annealing_is_what_a_schedule_a_number_of_chains_or_the_method_asks_for(
     again = anneal(problem, 3, chains=4, n_jobs=2)
     np.testing.assert_array_equal(again.energy, anneal(problem, 3, chains=4).energy)
     assert best_subset(problem, 3, method="auto").best_energy == pytest.approx(lowest)
-
-
-def test_temperatures_come_from_all_targets() -> None:
-    problem = SubsetProblem(*table())
-    form: Any = problem.form
-    energies = forward_energies(form, 3)
-    assert energies[0] == 0.5 * form.yy
-    chosen: list[int] = []
-    for energy in energies[1:]:
-        chosen.append(min(set(range(15)) - set(chosen), key=lambda j: form.energy(np.array([*chosen, j]))))
-        assert energy == pytest.approx(form.energy(np.array(chosen)))
 
 
 def test_folds_are_annealed_where_that_is_asked_for() -> None:

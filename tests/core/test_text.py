@@ -34,14 +34,3 @@ def test_long_names_lose_their_middle():
         assert "…" in shown
         assert shown.strip("'").startswith("begin")
         assert shown.strip("'").endswith("end")
-
-
-def test_a_list_says_how_many_more():
-    assert text.listed("abcde") == "'a', 'b', 'c' and 2 more"
-
-
-def test_readers_count_from_one_and_what_python_gave_is_said_to_count_from_zero():
-    assert [text.numbered(what, 0) for what in ("row", "fold")] == ["row 1", "fold 1"]
-    assert text.numbered("row", 1233) == "row 1,234"
-    assert text.numbered("row", 7, given=True) == "row index 7 (counting from 0)"
-    assert text.row_numbers(3) == ["1", "2", "3"]

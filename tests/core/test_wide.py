@@ -175,14 +175,6 @@ def test_missing_values_are_refused_in_one_sentence(value):
     assert message.startswith("X contains NaN or infinity in column 'x1050' (1 value)")
 
 
-def test_whole_numbers_are_converted():
-    rng = np.random.default_rng(8)
-    X = rng.integers(0, 3, size=(M, N))
-    wide, whole = pair(X, X[:, 4] + rng.normal(size=M))
-    assert wide.X.dtype == np.float64
-    check_forms(wide.form, whole.form, np.random.default_rng(9), rows=3)
-
-
 def test_held_out_errors_are_those_of_the_ordinary_problem():
     X, y = table("float64")
     schedule = Schedule.geometric(1.0, 1e4, steps=3, sweeps=1, unit="greedy")

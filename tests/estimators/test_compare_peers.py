@@ -94,24 +94,6 @@ def test_pls_is_that_of_scikit_learn():
         np.testing.assert_allclose(paths[components - 1], theirs.coef_.ravel(), rtol=1e-6, atol=1e-9)
 
 
-WEIGHTED = {"always": [2, 5], "sample_weight": np.linspace(0.5, 2, M)}
-
-
-@pytest.mark.parametrize("options", [{}, WEIGHTED, {"center": None}, {"center": "global", "always": [4]}], ids=str)
-def test_coefficients_of_scaled_columns_predict_as_our_own_fit_does(options):
-    X, y = table()
-    problem = SubsetProblem(X, y, **options)
-    training, support = Training(problem, np.arange(M)), [0, 1, 7]
-    at = np.searchsorted(training.projected.candidates, support)
-    scaled_coef = np.zeros(training.columns.shape[1])
-    scaled_coef[at] = np.linalg.lstsq(training.columns[:, at], training.target, rcond=None)[0]
-    model, fit = training.linear(scaled_coef), problem.fit(support)
-    new = np.random.default_rng(5).normal(size=(4, N))
-    own = fit.intercept + new[:, support] @ fit.coef + new[:, problem.always] @ fit.always_coef
-    np.testing.assert_allclose(model.predict(new), own, rtol=1e-10)
-    assert model.columns.tolist() == support
-
-
 def test_lasso_cv_is_that_of_scikit_learn_on_standardized_columns():
     X, y = table()
     training = Training(SubsetProblem(X, y), np.arange(M))

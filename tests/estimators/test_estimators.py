@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
@@ -99,7 +99,7 @@ def test_coefficients_are_those_of_least_squares_on_the_best_columns(data, model
     assert not intercept or support.tolist() == [1, 4, 9]
 
 
-@pytest.mark.parametrize(("shape", "size"), [((40, 5), 1), ((40, 34), 3), ((15, 100), 10), ((4, 80), 3), ((12, 1), 1)])
+@pytest.mark.parametrize(("shape", "size"), [((40, 34), 3), ((4, 80), 3), ((12, 1), 1)])
 def test_no_size_means_a_tenth_of_the_columns(shape, size):
     rng = np.random.default_rng(1)
     model = SubsetRegressor(random_state=0).fit(rng.normal(size=shape), rng.normal(size=shape[0]))
@@ -143,19 +143,6 @@ def test_at_least_as_good_as_orthogonal_matching_pursuit(table):
     assert better >= 1, "greedy is optimal for every size: this table compares nothing"
 
 
-def test_energies_have_the_weights(data, model):
-    """That a row of weight two is a repeated row is among scikit-learn's checks."""
-    X, y = data
-    weights = np.random.default_rng(2).integers(0, 4, size=M)
-    weighted = clone(model).fit(X, y, sample_weight=weights)
-    repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    plain = clone(model).fit(X, y)
-    assert weighted.energy_ == pytest.approx(repeated.energy_)
-    equal = clone(model).fit(X, y, sample_weight=np.full(M, 7.0))
-    assert equal.coef_ == pytest.approx(plain.coef_)
-    assert equal.energy_ == pytest.approx(7.0 * plain.energy_)
-
-
 def test_random_state_in_every_form(data):
     five = 5, np.int64(5), np.random.RandomState(5), np.random.RandomState(5), 6
     traces = [SubsetRegressor(K, random_state=state, **QUICK).fit(*data).trace_ for state in five]
@@ -191,14 +178,6 @@ def test_in_a_pipeline(data, model):
     assert again.trace_.best_energy == model.trace_.best_energy
 
 
-def test_grid_search_finds_the_planted_size(data):
-    search = GridSearchCV(
-        SubsetRegressor(chains=8, random_state=0), {"n_nonzero_coefs": [1, 2, 3, N]}, cv=5, error_score="raise"
-    ).fit(*data)
-    assert search.best_params_ == {"n_nonzero_coefs": 3}
-    assert search.best_estimator_.support_.tolist() == [1, 4, 9]
-
-
 def test_cross_validation_refits_in_every_fold(data, model):
     X, y = data
     assert cross_val_score(model, X, y, cv=4, error_score="raise").min() > 0.8
@@ -221,11 +200,3 @@ def test_names_come_from_the_data_frame(data, model, make):
     assert type(chosen) is make
     assert list(chosen.columns) == CHOSEN
     np.testing.assert_array_equal(chosen.to_numpy(), X[:, [1, 4, 9]])
-
-
-def test_fitting_again_forgets_the_first_time(data, model):
-    X, y = data
-    model.fit(pd.DataFrame(X, columns=NAMES), y).fit(X[:, :5], y)
-    assert model.coef_.shape == (5,)
-    assert not hasattr(model, "feature_names_in_")
-    assert model.set_params(n_nonzero_coefs=5).fit(X[:, :5], y).trace_ is None

@@ -59,45 +59,6 @@ def test_scores_are_scikit_learns_mean_squared_errors(data):
     assert model.get_support(indices=True).tolist() == model.support_.tolist()
 
 
-def test_spread_over_folds_with_weights(data):
-    X, y = data
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    model = SubsetRegressorCV([N], cv=KFold(3), random_state=0).fit(X, y, sample_weight=weights)
-    errors = []
-    for train, test in KFold(3).split(X):
-        plain = LinearRegression().fit(X[train], y[train], sample_weight=weights[train])
-        errors.append(np.average((y[test] - plain.predict(X[test])) ** 2, weights=weights[test]))
-    assert model.cv_results_["std_test_score"][1] == pytest.approx(np.std(errors))
-
-
-def test_the_one_standard_error_rule_takes_no_more_columns(data):
-    X, y = data
-    best = SubsetRegressorCV(range(1, 9), random_state=0).fit(X, y)
-    thrifty = clone(best).set_params(choose="one_se").fit(X, y)
-    assert thrifty.n_nonzero_coefs_ == best.curve_.one_se_size <= best.n_nonzero_coefs_
-    for rule in ("bic", "ebic"):
-        model = clone(best).set_params(choose=rule).fit(X, y)
-        assert model.n_nonzero_coefs_ == best.curve_.sizes[np.argmin(best.curve_.criteria[rule])]
-    with pytest.raises(ValueError, match="expected 'auto', 'best', 'one_se', 'bic', 'ebic'"):
-        SubsetRegressorCV(choose="least").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("cv", "folds", "how"),
-    [
-        (None, 50, "10 folds, 5 times"),
-        ("loo", M, "loo"),
-        ("2x4", 8, "4 folds, 2 times"),
-        ("blocks:5", 5, "5 blocks of neighbouring rows"),
-    ],
-)
-def test_kinds_of_cross_validation(data, cv, folds, how):
-    X, y = data
-    curve = SubsetRegressorCV([3], cv=cv, random_state=0).fit(X, y).curve_
-    assert curve.n_folds == folds
-    assert curve.settings["cv"] == how
-
-
 def test_noise_is_predicted_by_its_mean():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(M, N)), rng.normal(size=M)
@@ -166,24 +127,3 @@ def test_groups_stay_together_with_and_without_metadata_routing(data, groups):
         assert model.fit(X, y, groups=groups).curve_.n_folds == 2
         found = cross_validate(model, X, y, cv=GroupKFold(4), params={"groups": groups}, return_estimator=True)
         assert [e.curve_.n_folds for e in found["estimator"]] == [2] * 4
-
-
-def test_a_row_of_weight_zero_is_an_absent_row(data):
-    X, y = data
-    weight = np.ones(M)
-    weight[[3, 17]] = 0.0
-    kept = weight > 0
-    with_zero = SubsetRegressorCV([1, 2, 3], random_state=0).fit(X, np.where(kept, y, 1e3), sample_weight=weight)
-    without = SubsetRegressorCV([1, 2, 3], random_state=0).fit(X[kept], y[kept])
-    assert with_zero.curve_.cv_error == pytest.approx(without.curve_.cv_error)
-    assert with_zero.coef_ == pytest.approx(without.coef_)
-
-
-def test_a_journal_makes_the_second_fit_quick(data, tmp_path):
-    X, y = data
-    model = SubsetRegressorCV([1, 2], cv=5, random_state=0, journal=tmp_path / "kept")
-    first = model.fit(X, y).curve_
-    before = sorted(p.name for p in (tmp_path / "kept").iterdir())
-    again = clone(model).fit(X, y).curve_
-    assert np.array_equal(first.predictions, again.predictions)
-    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == before  # nothing new was written

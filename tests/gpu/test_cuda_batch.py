@@ -6,7 +6,7 @@ import pytest
 from pairflip import SubsetProblem, datasets
 from pairflip.engines import ENGINES, WalkPlan, get_engine
 from pairflip.engines.cuda import why_unavailable, worthwhile
-from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, kinds_of, queue, refusal, size_class
+from pairflip.engines.cuda.batch import CLASSES, LARGEST, bytes_of, cut, kinds_of, refusal, size_class
 from pairflip.philox import chain_keys
 
 
@@ -48,12 +48,6 @@ def test_folds_of_one_row_share_the_matrix_and_others_have_their_own():
     one, several = problem.held_out([3]), problem.held_out([3, 4])
     assert problem.form.root is one.root is problem.form
     assert several.root is several
-
-
-def test_queue_takes_long_tasks_first_and_each_once():
-    tasks = queue(np.array([1.0, 5.0, 2.0]), np.array([2, 3, 1]))
-    assert tasks.tolist() == [[1, 0], [1, 1], [1, 2], [2, 0], [0, 0], [0, 1]]
-    assert tasks.dtype == np.int32
 
 
 def test_what_the_device_cannot_hold_is_refused_with_a_reason():

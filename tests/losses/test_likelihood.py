@@ -1,14 +1,11 @@
 """Classes and counts: exact fits, the penalty, forced columns, offsets, searches, and what is refused."""
 
-from itertools import combinations
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from pairflip import Schedule, SubsetProblem, best_subset
+from pairflip import SubsetProblem, best_subset
 from pairflip.losses import RIDGE
 
 EXACT = {"tol": 1e-10, "max_iter": 10_000, "solver": "newton-cholesky"}
@@ -63,23 +60,6 @@ def test_default_fits_are_those_of_scikit_learn_without_penalty(loss, weighted):
     near_nothing = SubsetProblem(X, y, loss=loss, sample_weight=w, ridge=1e-12).fit(support)
     np.testing.assert_allclose(near_nothing.coef, np.ravel(theirs.coef_), rtol=1e-6)
     np.testing.assert_allclose(near_nothing.intercept, np.ravel(theirs.intercept_)[0], rtol=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
-@pytest.mark.parametrize("ridge", [1e-3, 0.1])
-def test_fits_are_those_of_scikit_learn_with_the_same_penalty(loss, ridge):
-    for seed in range(5):
-        X, y, w = table(seed, loss)
-        support = [0, 2, 5]
-        means = np.average(X, axis=0, weights=w)
-        sd = np.sqrt(np.average((X - means) ** 2, axis=0, weights=w))
-        tight = EXACT | {"tol": 1e-13}
-        kind = PoissonRegressor(alpha=ridge, **tight)  # its loss is the mean over the weights
-        if loss == "logistic":
-            kind = LogisticRegression(C=1.0 / (ridge * w.sum()), **tight)
-        theirs = kind.fit(((X - means) / sd)[:, support], y, sample_weight=w)
-        ours = SubsetProblem(X, y, loss=loss, sample_weight=w, ridge=ridge).fit(support)
-        np.testing.assert_allclose(ours.coef * sd[support], np.ravel(theirs.coef_), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -158,8 +138,6 @@ BAD = [
     ({"y": np.arange(30) % 3}, "3 different labels"),
     ({"y": np.array(["a", 1] * 15, dtype=object)}, "cannot be sorted"),
     ({"y": np.array([np.nan, 1.0] * 15)}, "NaN"),
-    ({"y": pd.Series(["a", None, "b"] * 10, dtype="string")}, "NaN"),
-    ({"y": np.arange(30) % 2, "sample_weight": np.arange(30) % 2}, "one class only"),
     ({"y": np.arange(30) % 2, "center": "global"}, "'global'"),
     ({"y": np.arange(30) % 2, "ridge": 0.0}, "ridge is 0"),
     ({"y": np.arange(30) % 2, "offset": np.zeros(30)}, "loss='poisson' only"),
@@ -198,22 +176,11 @@ def harder(seed=0):
     return SubsetProblem(X, rng.random(90) < 1 / (1 + np.exp(-X[:, :6].sum(1))), loss="logistic")
 
 
-def test_no_exchange_of_one_column_improves_what_is_found():
-    problem = harder(1)
-    trace = best_subset(problem, 5, effort="quick")
-    outside = np.setdiff1d(problem.candidates, trace.best_support)
-    for leaves in trace.best_support:
-        stay = np.setdiff1d(trace.best_support, [leaves])
-        assert min(problem.energy([*stay, enters]) for enters in outside) >= trace.best_energy * (1 - 1e-9)
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"method": "anneal"}, "method asks"),
         ({"schedule": "paper"}, "schedule asks"),
-        ({"schedule": Schedule.paper()}, "schedule asks"),
-        ({"chains": 4}, "chains asks"),
         ({"engine": "reference"}, "engine is 'reference'"),
         ({"engine": "cuda"}, "engine is 'cuda'"),
     ],
@@ -221,29 +188,3 @@ def test_no_exchange_of_one_column_improves_what_is_found():
 def test_what_is_for_squared_error_only_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
         best_subset(harder(), 3, **given)
-
-
-TABLES = ["supernova_bsnip/snia_101x276", "supernova_casi/supernova_casi", "prostate/prostate", "hitters/hitters",
-          "diabetes/diabetes_64", "riboflavin/riboflavin", "eyedata/eyedata", "gasoline/gasoline", "tecator/tecator",
-          "aquatictox/aquatictox", "attitude/attitude"]  # fmt: skip
-MOST = {2: 60, 3: 40}
-
-
-@pytest.mark.slow
-def test_the_optimum_of_real_tables(shared_data):
-    """Targets above their median, or above the 80th percentile, are the event: 44 cases."""
-    found = []
-    for name in TABLES:
-        frame = pd.read_csv(shared_data / f"{name}.csv")
-        targets = [column for column in frame if column.startswith("target_")]
-        y, X = frame[targets[0]].to_numpy(), frame.drop(columns=targets).to_numpy(float)
-        for share in (0.5, 0.8):
-            for k, most in MOST.items():
-                columns = np.unique(np.linspace(0, X.shape[1] - 1, most).astype(int))
-                problem = SubsetProblem(X[:, columns], y > np.quantile(y, share), loss="logistic")
-                lowest = min(problem.form.energy(np.array(s)) for s in combinations(range(problem.candidates.size), k))
-                trace = best_subset(problem, k)
-                assert trace.seconds < 10
-                found.append(trace.best_energy <= lowest * (1 + 1e-9) + 1e-12)
-    assert len(found) == 44
-    assert all(found)

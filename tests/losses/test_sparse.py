@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator_sparse_array, check_estimator_sparse_matrix
 
 from _errors import sentence_of
@@ -221,18 +220,6 @@ def test_identity():
     assert one != other
 
 
-def test_preprocessing_stays_sparse():
-    rng = np.random.default_rng(0)
-    letters = rng.choice(list("abcdefgh"), size=(M, 3))
-    y = (letters[:, 0] == "a") - 1.0 * (letters[:, 1] == "b") + 0.3 * rng.normal(size=M)
-    one_hot = {"drop": "first", "handle_unknown": "ignore"}
-    ours, theirs = (
-        SubsetProblem(letters, y, preprocess=OneHotEncoder(sparse_output=kind, **one_hot)) for kind in (False, True)
-    )
-    assert sp.issparse(theirs.X)
-    check_curves(*(select_size(p, sizes=[1, 2], cv=5, seed=0) for p in (ours, theirs)))
-
-
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
@@ -262,18 +249,8 @@ def large(seed=0, shape=(3000, 1200), filled=0.01):
     return X, X[:, [5, 100, 800]].sum(axis=1) + 0.1 * rng.normal(size=shape[0])
 
 
-def test_no_dense_copy(largest, monkeypatch):
-    monkeypatch.setattr("pairflip.sparse._BLOCK", 2**16)
-    monkeypatch.setattr("pairflip.projection.BYTES", 2**19)
-    X, y = large()
-    curve = select_size(SubsetProblem(X, y), sizes=[1, 2, 3], cv=4, effort="quick", seed=0)
-    assert curve.supports[curve.at(3)].tolist() == [5, 100, 800]
-    curve.predict(X, size=3)
-    assert largest[0] < 0.1 * X.shape[0] * X.shape[1]
-
-
 @pytest.mark.parametrize("loss", ["squares", "logistic"])
-def test_no_dense_copy_without_the_matrix(largest, monkeypatch, loss):
+def test_no_dense_copy(largest, monkeypatch, loss):
     monkeypatch.setattr("pairflip.sparse._BLOCK", 2**16)
     monkeypatch.setattr("pairflip.projection.BYTES", 2**19)
     X, y = large()
@@ -306,11 +283,6 @@ def test_complex_numbers():
     assert "complex" in sentence_of(ValueError, lambda: SubsetProblem(sp.csr_array(X + 1j), y))
 
 
-def test_a_sparse_target_is_taken_as_it_is():
-    X, y = table(0)
-    close(SubsetProblem(X, y).form.B, SubsetProblem(sp.csr_array(X), sp.csr_array(y[:, None])).form.B)
-
-
 def test_what_needs_all_columns_as_ordinary_numbers():
     X, y = large()
     problem = SubsetProblem(X, y, memory_budget=2**20)
@@ -323,13 +295,6 @@ def test_what_needs_all_columns_as_ordinary_numbers():
         message = sentence_of(ValueError, call)
         assert "as ordinary numbers" in message
         assert f"memory_budget={8 * 3000 * 1200}" in message
-
-
-def test_methods_are_compared_on_a_sparse_table():
-    X, y = table(0)
-    ours, theirs = (compare(p, [1, 2], cv=4, methods=["normal", "omp", "lassocv"], seed=0) for p in pair(X, y))
-    for a, b in zip(ours.methods, theirs.methods, strict=True):
-        close([row.cv_error for row in a.rows], [row.cv_error for row in b.rows])
 
 
 # Estimators -----------------------------------------------------------------------------------------------------------

@@ -66,16 +66,3 @@ def test_a_wrong_temperature_is_noticed():
     """The sampler at beta = 3 is not what the theory says at beta = 5."""
     mean, error = compare(200, 0.1, 3.0, problems=40, sweeps=(10, 30), chains=2, theory_beta=5.0)
     assert abs(mean[0]) > 3 * error[0] + FINITE_SIZE[0]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("rho", "beta"), [(0.10, 3.0), (0.10, 7.0), (0.15, 7.0)])
-def test_what_remains_goes_away_with_size(rho, beta):
-    """The line through N = 100, 200, 400 over 1/N meets zero within three standard errors plus 1 % and 2 %."""
-    sizes, problems = np.array([100, 200, 400]), (400, 200, 100)
-    found = [compare(N, rho, beta, count, (10, 30), 2) for N, count in zip(sizes, problems, strict=True)]
-    mean, error = np.array([each[0] for each in found]), np.array([each[1] for each in found])
-    for column, allowed in enumerate((0.01, 0.02)):
-        fit, covariance = np.polyfit(1 / sizes, mean[:, column], 1, w=1 / error[:, column], cov="unscaled")
-        assert abs(fit[1]) < 3 * covariance[1, 1] ** 0.5 + allowed

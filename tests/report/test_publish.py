@@ -67,6 +67,12 @@ def normal(rows, columns, seed):
     return np.random.default_rng(seed).normal(size=(rows, columns))
 
 
+@pytest.fixture
+def unwritten(monkeypatch):
+    """Files of figures are empty, for tests of everything else: writing them takes most of the time."""
+    monkeypatch.setattr("pairflip.publish.figure_bytes", lambda figure, kind: b"")
+
+
 def predicted(curve, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rows outside the range of the training rows
@@ -144,6 +150,7 @@ def test_where_nothing_predicts_the_model_is_the_constant():
     assert results(curve)[0].startswith("No set of columns predicts")
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_preprocessing_is_told_everywhere(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     X = normal(40, 6, 4)
@@ -299,6 +306,7 @@ def test_shuffled_targets_and_the_room_of_narrow_figures():
         assert all(left.x1 <= right.x0 for left, right in pairwise(boxes)), name
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_the_workbook_holds_texts_and_numbers_and_no_formula(tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     names = ["=1+1", "@x", "+a", "#N/A", "bell\x07", "b"]
@@ -312,6 +320,7 @@ def test_the_workbook_holds_texts_and_numbers_and_no_formula(tmp_path):
     assert len({row[0].value for row in book["predictions"].iter_rows(min_row=2)}) == 1
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_without_optional_packages_the_rest_is_written(squares, tmp_path, monkeypatch):
     monkeypatch.setattr("pairflip.publish.find_spec", lambda name: None)
     written = {path.name for path in squares.publish(tmp_path)}
@@ -320,6 +329,7 @@ def test_without_optional_packages_the_rest_is_written(squares, tmp_path, monkey
     assert [sentence.split()[0] for sentence in left_out()] == ["tables.xlsx", "model.onnx"]
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_a_folder_that_is_a_file_is_refused(squares, tmp_path):
     (tmp_path / "a").write_text("mine")
     with pytest.raises(OSError, match="name another one"):
@@ -327,6 +337,7 @@ def test_a_folder_that_is_a_file_is_refused(squares, tmp_path):
     assert (tmp_path / "a").read_text() == "mine"
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_command_line(squares, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     squares.save("saved.json")
@@ -344,6 +355,7 @@ def test_command_line(squares, tmp_path, monkeypatch):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_curves_of_other_versions_are_published(tmp_path):
     written = make_curve(names=[f"line {j}" for j in range(24)]).publish(tmp_path)
     assert "williams_89mm.pdf" not in {path.name for path in written}

@@ -64,12 +64,6 @@ def test_a_wild_prediction_is_hollow_at_the_edge():
     assert "1 beyond the axes" in ax.get_title(loc="left")
 
 
-def test_the_heat_map_says_what_it_leaves_out():
-    ax = figures.plot_selection_counts(make_curve(columns=300, sizes=range(1, 21), names=plain_names(300)))
-    assert ax.get_title(loc="left").startswith("40 most selected of ")
-    assert len(ax.get_yticklabels()) == 40
-
-
 def test_anneal_draws_a_trace_and_both_quantities(trace):
     for quantity in ("energy", "acceptance"):
         ax = figures.plot_anneal(trace, quantity=quantity)
@@ -199,30 +193,6 @@ def test_a_figure_that_follows_the_slider_has_a_panel_and_a_table_for_each_size(
         assert f'"toy":[["1","{toy_numbers(SMALL, size, None)[1][0]:.3f}"]]' in page
 
 
-def test_drawing_the_same_axes_again_leaves_nothing_of_the_size_before(alone):
-    """A size looks the same whether it is drawn after one or after many others."""
-    alone(FIGURES["predictions"])
-    drawn = svgs(render(_only(SMALL, [0, 4])), "predictions")[1], svgs(render(SMALL), "predictions")[4]
-    after_one, after_many = (re.sub(r'data-tips="\d+"', "", svg) for svg in drawn)
-    assert after_one == after_many
-
-
-def _only(curve, sizes):
-    """The curve with some of its sizes."""
-    at = [curve.at(k) for k in sizes]
-    changed = {}
-    for field in dataclasses.fields(curve):
-        value = getattr(curve, field.name)
-        if field.name == "annealing":
-            parts = {f.name: getattr(value, f.name)[at] for f in dataclasses.fields(value)}
-            changed[field.name] = dataclasses.replace(value, **parts)
-        elif isinstance(value, np.ndarray) and value.shape[:1] == curve.sizes.shape:
-            changed[field.name] = value[at]
-        elif isinstance(value, tuple) and len(value) == curve.sizes.size:
-            changed[field.name] = tuple(value[s] for s in at)
-    return dataclasses.replace(curve, **changed)
-
-
 # Curves of the theory: what is solid, what is dashed, where a line must break ---------------------------------------
 
 
@@ -242,16 +212,3 @@ def test_values_below_the_at_temperature_are_dashed():
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(labels) == 3
     assert "formal value" in labels[2]
-
-
-def test_curves_are_not_joined_through_the_critical_size():
-    ax = figures.plot_theory(theory.curve_over_rho([0.1, 0.11, 0.12, 0.13, 0.14, 0.15], MODEL, at="inf"))
-    critical, drawn = theory.critical_rho(MODEL.alpha), pieces(ax, "--")
-    assert len(drawn) == 4
-    assert all(x.max() < critical or x.min() > critical for x in (line.get_xdata() for line in drawn))
-    assert any("zero-energy" in text.get_text() for text in ax.get_legend().get_texts())
-
-
-def test_the_at_line_is_solid():
-    ax = figures.plot_theory(theory.curve_over_rho([0.05, 0.06, 0.07], MODEL, at="at"))
-    assert (len(pieces(ax, "-")), len(pieces(ax, "--"))) == (2, 0)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from _curves import LONG, make_curve, plain_names, unannealed
-from pairflip import SubsetProblem, anneal, text
+from _curves import LONG, make_curve, plain_names
+from pairflip import text
 from pairflip.report import curve_tables, numbers
-from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars
+from pairflip.report.numbers import count_map, error_bars
 from pairflip.selection.verdict import held_out
 
 CURVE = make_curve()
@@ -34,16 +34,6 @@ def test_size_0_is_a_line_and_not_a_size():
     assert texts == ["mean alone", "forced columns alone", "zero for every row"]
 
 
-@pytest.mark.parametrize(("noise", "log"), [(0.5, False), (0.2, True)])
-def test_errors_that_differ_more_than_twentyfold_have_a_logarithmic_axis(noise, log):
-    bars = error_bars(make_curve(noise=noise))
-    lowest = bars.error.min()
-    assert bars.log is log
-    assert bars.axis[1] >= bars.without
-    # Where it is logarithmic, a training error near zero must not push the errors together.
-    assert (lowest / 3 if log else 0) < bars.axis[0] <= lowest
-
-
 def test_marks_are_the_recommended_size_and_one_worth_knowing():
     assert [(m.size, m.text) for m in numbers.marks(CURVE)] == [(4, "recommended")]
     two = make_curve(columns=60, rows=100, sizes=range(1, 9), names=plain_names(60), noise=2.5)
@@ -63,13 +53,6 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
-def test_an_unknown_standard_error_gives_no_bar():
-    errors = np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)
-    bars = error_bars(replace(CURVE, cv_error_se=errors))
-    assert np.count_nonzero(bars.high > bars.low) == 1
-    assert np.isfinite(bars.limit)
-
-
 def test_counts_are_ordered_cut_and_say_so():
     counts, total = count_map(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
     assert counts.columns.tolist() == np.argsort(-total, kind="stable")[:6].tolist()
@@ -81,35 +64,6 @@ def test_counts_are_ordered_cut_and_say_so():
     wide = make_curve(columns=2000, names=plain_names(2000))
     assert count_map(wide).columns.size == 40
     assert wide.selection_counts.sum(axis=0)[count_map(wide).columns].min() > 0
-
-
-def test_the_final_fit_is_shown_even_if_no_fold_selected_it():
-    supports, counts = list(CURVE.supports), CURVE.selection_counts.copy()
-    supports[4] = np.array([0, 1, 2, 23])
-    counts[:, 23] = 0
-    shown = count_map(replace(CURVE, supports=tuple(supports), selection_counts=counts), limit=6)
-    assert 23 in shown.columns
-    assert shown.columns.size == 6
-    assert shown.cut == "5 most selected of 23 columns and 1 more of the final fits"
-
-
-def test_paths_hold_the_coefficients_and_gaps():
-    paths = coefficient_paths(CURVE)
-    assert not paths.relative
-    assert paths.sizes.tolist() == list(range(1, 9))
-    for s, k in enumerate(paths.sizes.tolist()):
-        has = np.isfinite(paths.coefs[s])
-        assert sorted(paths.columns[has].tolist()) == CURVE.supports[CURVE.at(k)].tolist()
-        np.testing.assert_allclose(paths.coefs[s][has], CURVE.coef(k)[paths.columns[has]])
-    assert set(paths.columns[:4].tolist()) == set(CURVE.supports[CURVE.at(4)].tolist())
-
-
-def test_paths_are_relative_where_units_differ_too_much():
-    coefs = tuple(c * np.where(s == 0, 1e6, 1.0) for c, s in zip(CURVE.coefs, CURVE.supports, strict=True))
-    paths = coefficient_paths(replace(CURVE, coefs=coefs))
-    assert paths.relative
-    np.testing.assert_allclose(np.nanmax(np.abs(paths.values), axis=0), 1.0)
-    assert np.nanmax(paths.coefs) > 1e5
 
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
@@ -132,46 +86,6 @@ def test_wild_predictions_of_a_size_are_outside_its_axes_and_counted():
     assert low - (high - low) <= points.axis[0] <= low
     assert high <= points.axis[1] <= high + (high - low)
     assert points.residual_axis[0] > -100
-
-
-def test_cooling_runs_from_hot_to_cold_and_keeps_best_and_worst_chain():
-    curves = cooling(CURVE, 3, chains=2)
-    last = CURVE.annealing.energy[CURVE.at(3), :, -1]
-    assert np.all(np.diff(curves.temperature) < 0)
-    assert sorted(curves.energy[:, -1]) == [last.min(), last.max()]
-    assert curves.cut == "2 of 6 chains"
-    known = replace(CURVE, settings={"sizes": list(range(1, 9)), "final_chains": [512] * 8})
-    assert cooling(known, 3).cut == "6 of 512 chains"
-
-
-def test_energies_are_drawn_above_the_best_and_their_ends_stay_apart():
-    energy, best = CURVE.annealing.energy.copy(), CURVE.energies[CURVE.at(3)]
-    energy[3, :, -1] = best + np.array([0, 0, 0, 1e-3, 0.02, 0.5])
-    curve = replace(CURVE, annealing=replace(CURVE.annealing, energy=energy))
-    cold = cooling(curve, 3)
-    assert cold.floor == cold.above.min() == pytest.approx(5e-4)
-    np.testing.assert_allclose(np.sort(cold.above[:, -1]), [5e-4, 5e-4, 5e-4, 1e-3, 0.02, 0.5], rtol=1e-6)
-    energy[3, :, -1] = best
-    assert cooling(curve, 3).floor == pytest.approx(1e-3 * (cold.energy - best).max())
-
-
-def test_infinite_temperature_and_the_frozen_end_are_left_out():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 8))
-    trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, "paper", chains=3, engine="reference")
-    curves = cooling(trace)
-    assert curves.temperature[0] < 1e3  # the paper starts at 1e8
-    assert curves.energy.shape == (3, curves.temperature.size)
-    acceptance = CURVE.annealing.acceptance.copy()
-    acceptance[:, :, 20:] = 0
-    frozen = replace(CURVE, annealing=replace(CURVE.annealing, acceptance=acceptance))
-    assert cooling(frozen).temperature.size == 23
-
-
-def test_a_size_that_was_not_annealed_has_no_curves():
-    for curves in (cooling(CURVE, 0), cooling(unannealed(CURVE), 8)):
-        assert curves.temperature.size == curves.energy.size == 0
-        assert "no annealing" in curves.cut
 
 
 def test_labels_are_one_line_short_and_different():

@@ -11,9 +11,8 @@ from _curves import make_curve
 from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline, text_of, words
-from pairflip import Samples, SizeCurve, SubsetProblem, figures, posterior, sample, select_size, temper, write_report
-from pairflip.report.figures_by_column import disagreement
-from pairflip.report.numbers import inclusion_bars, probability_bars
+from pairflip import Samples, SizeCurve, SubsetProblem, posterior, sample, select_size, temper, write_report
+from pairflip.report.numbers import probability_bars
 from pairflip.report.page import render
 from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
 from pairflip.selection import with_posterior
@@ -33,43 +32,6 @@ def weighed():
 def curve(weighed):
     found = select_size(problem(always=[1]), [1, 2, 3], 5, effort="quick", stability=5)
     return with_posterior(found, weighed)
-
-
-# Numbers and drawings -------------------------------------------------------------------------------------------------
-
-
-def test_the_most_probable_columns_come_first_and_the_prior_is_that_of_the_question(drawn, weighed):
-    bars = inclusion_bars(drawn, limit=5)
-    order = np.argsort(-drawn.inclusion_probability, kind="stable")[:5]
-    np.testing.assert_array_equal(bars.columns, order)
-    np.testing.assert_array_equal(bars.probability, drawn.inclusion_probability[order])
-    assert bars.prior == 3 / 13
-    assert bars.cut == "5 of 13 columns"
-    bars = inclusion_bars(weighed)
-    assert 1 not in bars.columns  # always in: nothing is asked of it
-    assert bars.prior == pytest.approx(0.5)  # all sizes alike
-    assert bars.cut == "all 12 columns"
-
-
-@pytest.mark.parametrize(
-    ("prior", "sizes", "expected"),
-    [("uniform", None, 0.5), (0.2, None, 0.2), ((1.0, 4.0), None, 0.2), ("beta-binomial", range(3), 1 / 12)],
-)
-def test_the_prior_probability_of_a_column(prior, sizes, expected):
-    assert posterior(problem(12), prior=prior, sizes=sizes).prior.inclusion == pytest.approx(expected, rel=1e-3)
-
-
-def test_figures_of_records(drawn, weighed):
-    from matplotlib.figure import Figure
-
-    given = Figure().add_subplot()
-    assert figures.plot_inclusion(drawn, given, limit=4) is given
-    labels = [text.get_text() for text in given.get_legend().get_texts()]
-    assert "before the data: 23 %" in labels
-    assert "± Monte Carlo error" in labels
-    ax = weighed.plot(Figure().add_subplot())
-    assert "± Monte Carlo error" not in [text.get_text() for text in ax.get_legend().get_texts()]
-    assert len(ax.get_yticklabels()) == 12
 
 
 # Pages of their own ---------------------------------------------------------------------------------------------------
@@ -173,17 +135,6 @@ def test_the_page_has_both_numbers_and_what_they_are_conditional_on(curve, weigh
     folds = probability_bars(dataclasses.replace(curve, stability=None), 3)
     assert folds.trials == "5 folds"
     np.testing.assert_array_equal(folds.frequency, curve.selection_counts[curve.at(3), folds.columns] / 5)
-
-
-def test_strong_disagreement_is_said(curve):
-    bars = probability_bars(curve, 2)
-    high = dataclasses.replace(bars, probability=np.full(12, 0.1), frequency=np.where(np.arange(12) == 0, 0.9, 0.0))
-    assert "Often selected, and yet not probable: “" in disagreement(curve, high)
-    assert "(selected in 90 %, probability 10 %)" in disagreement(curve, high)
-    low = dataclasses.replace(bars, probability=np.full(12, 0.95), frequency=np.full(12, 0.1))
-    assert "seldom selected" in disagreement(curve, low)
-    assert "and 7 more" in disagreement(curve, low)
-    assert disagreement(curve, dataclasses.replace(bars, frequency=bars.probability)) == ""
 
 
 def test_a_saved_curve_keeps_them_and_others_are_refused(curve, tmp_path):

@@ -48,20 +48,7 @@ SENTENCES = {
         made(BEST, [10.0, 10.21]),
         "Proved: no other 3 columns of these 276 fit better; the next best set is 2.1 % worse: “x8” in place of “x9”.",
     ),
-    "hardly worse": (
-        made(BEST, [10.0, 10.00003]),
-        "Proved: no other 3 columns of these 276 fit better; the next best set is 0.0003 % worse: “x8” in place of "
-        "“x9”.",
-    ),
-    "far worse": (
-        made([[4], [7]], [1.0, 41.0]),
-        "Proved: no other column of these 276 fits better; the next best is 4000 % worse: “x7”.",
-    ),
     "only the best was asked for": (made(BEST[:1], [10.0]), "Proved: no other 3 columns of these 276 fit better."),
-    "large sets say what differs": (
-        made(MANY, [10.0, 11.0]),
-        "Proved: no other 8 columns of these 276 fit better; the next best set is 10 % worse: “x9” in place of “x7”.",
-    ),
     "one equal": (
         made([*BEST, [1, 2, 3]], [10.0, 10.0, 12.0]),
         "Proved: no other 3 columns of these 276 fit better; 1 other set fits exactly as well: “x8” in place of “x9”.",
@@ -71,39 +58,18 @@ SENTENCES = {
         "Proved: no other column of these 276 fits better; at least 4 other columns fit exactly as well: “x2”; “x3”; "
         "“x4”; and 1 more.",
     ),
-    "all are equal": (
-        made([[0], [1], [2]], [10.0] * 3, candidates=3),
-        "Proved: no other column of these 3 fits better; 2 other columns fit exactly as well: “x1”; “x2”.",
-    ),
     "all columns": (
         made([[0, 1, 2]], [10.0], candidates=3, method="all columns"),
         "Proved: there is no other set of 3 columns to choose.",
-    ),
-    "the only column": (
-        made([[0]], [10.0], candidates=1, method="all columns"),
-        "Proved: there is no other set of 1 column to choose.",
     ),
     "a perfect fit": (
         made(BEST, [1e-30, 3.0]),
         "Proved: these 3 columns fit the target perfectly, so that nothing can fit better; the next best set leaves an "
         "energy of 3: “x8” in place of “x9”.",
     ),
-    "perfect fits": (
-        made([[1], [2]], [0.0, 1e-31]),
-        "Proved: this column fits the target perfectly, so that nothing can fit better; at least 1 other column fits "
-        "exactly as well: “x2”.",
-    ),
-    "a perfect fit needs no time": (
-        made(BEST[:1], [1e-30], optimal=False, lower_bound=0.0, method="none"),
-        "Proved: these 3 columns fit the target perfectly, so that nothing can fit better.",
-    ),
     "a bound, rounded up": (
         made(BEST, [10.0, 11.0], optimal=False, lower_bound=8.799, note="not enough time"),
         "No proof within the budget of 60 s: a better set could have an energy up to 12.1 % lower.",
-    ),
-    "a bound that says little": (
-        made(BEST, [10.0, 11.0], optimal=False, lower_bound=1e-6),
-        "No proof within the budget of 60 s: a better set could have an energy more than 99.9 % lower.",
     ),
     "a bound that is reached": (
         made(BEST, [10.0, 11.0], optimal=False),
@@ -117,11 +83,6 @@ SENTENCES = {
     "interrupted": (
         made(BEST, [10.0, 11.0], optimal=False, lower_bound=9.0, note="interrupted", seconds=12.3),
         "Interrupted after 12 s, before anything was proved: a better set could have an energy up to 10 % lower.",
-    ),
-    "interrupted without a bound": (
-        made(BEST, [10.0, 11.0], optimal=False, lower_bound=0.0, note="interrupted", seconds=7200.0),
-        "Interrupted after 2 h, before anything was proved: better sets may exist, and no bound better than zero can "
-        "be given.",
     ),
 }
 
@@ -143,14 +104,6 @@ def test_numbers_are_never_rounded_to_nothing():
     assert {excess: worse(excess) for excess in shown} == shown
     shown = {0.25: "0.25 s", 60.0: "60 s", 120.0: "2 min", 3600.0: "60 min", 9000.0: "2.5 h", 1e6: "12 days"}
     assert {seconds: seconds_text(seconds) for seconds in shown} == shown
-
-
-@pytest.mark.parametrize(("always", "k"), [([], 1), ([], 9), ([0, 3], 2), ([0, 3], 7)])
-def test_candidates_are_those_to_choose_from(always, k):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 9)), rng.normal(size=30)
-    proof, n = prove(SubsetProblem(X, y, always=always), k), 9 - len(always)
-    assert (proof.n_candidates, proof.subsets) == (n, comb(n, k))
 
 
 def test_duplicated_columns_are_equals_and_counts_include_them():
@@ -204,16 +157,6 @@ def test_a_trace_says_what_is_proved_of_it():
     assert said in words(trace_html(trace))
     unproved = SimpleNamespace(**{n: getattr(trace, n) for n in dir(trace) if n[:2] != "__"} | {"proof": None})
     assert "Proved" not in words(trace_html(unproved))
-
-
-def test_a_proof_shows_itself_in_a_notebook():
-    within = {"within": np.array([0.1]), "counts": np.array([7])}
-    proof = made([[j, j + 1] for j in range(25)], np.linspace(10, 12, 25), **within, note="a remark")
-    html = proof._repr_html_()
-    assert html.count("<tr>") == 1 + 20
-    for text in (count_words(proof), "5 more sets not shown.", "Note: a remark."):
-        assert text in words(html)
-    assert words(html).startswith(proof_sentence(proof).replace("“", "").replace("”", ""))
 
 
 def proved_curve(names=None):

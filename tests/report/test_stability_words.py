@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from pairflip.cli.select import DEFAULT_STABILITY
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 from pairflip.report.registry import figures_of
-from pairflip.report.stability_words import null_words, stability_record, stability_words
+from pairflip.report.stability_words import stability_record, stability_words
 from pairflip.selection.after_selection import shuffled
 from pairflip.selection.verdict import size_to_show
 
@@ -70,17 +69,6 @@ def test_the_answer_says_how_often_halves_select_the_same(curve):
     assert "In 20 random halves of the rows, the same column was selected in 95 %." in alone
 
 
-def test_at_most_three_columns_that_halves_select_more_often_are_named(curve):
-    assert "Not chosen" not in answer_of(changed(curve, 3, [20, 18, 10])).text
-    many = changed(curve, 3, [0, 0, 0]).stability
-    supports = np.sort(np.stack([[10 + i % 2, 12 + i % 2, 14] for i in range(20)]), axis=1)
-    columns = np.unique(np.r_[many.chosen[0], supports.ravel()])
-    names = [curve.names[j] for j in columns]
-    many = dataclasses.replace(many, columns=columns, names=names, supports=(supports,))
-    text = answer_of(dataclasses.replace(curve, stability=many)).text
-    assert "“<b>c14</b>” in 100 %, “<b>c10</b>” in 50 %, “<b>c11</b>” in 50 % and 2 more." in text
-
-
 def test_names_that_halves_do_not_repeat_are_doubted(curve):
     doubted = answer_of(changed(curve, 3, [2, 3, 4]))
     assert doubted.mood == "not"
@@ -107,19 +95,6 @@ def test_noise_is_not_stable_and_the_answer_has_both(noise):
     assert noise.stability.set_frequency[0] < 0.5
 
 
-def test_shuffled_targets_are_one_sentence(curve):
-    text = null_words(curve)
-    assert text.startswith(" With the target shuffled 4 times, the best 3 columns had R2 ")
-    assert text in answer_of(curve).text
-    assert text.count(".") - len(re.findall(r"\d\.\d", text)) == 1
-    alone = null_words(dataclasses.replace(curve, null=dataclasses.replace(curve.null, size=1)))
-    assert "the best column had R2" in alone
-    assert "of the random halves selected that column again." in alone
-    assert curve.null.r2.max() < 0.3
-    assert curve.null.overlap.max() < curve.stability.overlap[0]
-    assert curve.null.highest.shape == (4,)
-
-
 def test_a_shuffled_target_has_the_same_values_and_what_is_forced_stays():
     rng = np.random.default_rng(3)
     X, w = rng.normal(size=(30, 4)), np.r_[np.zeros(3), np.ones(27)]
@@ -134,17 +109,10 @@ def test_a_shuffled_target_has_the_same_values_and_what_is_forced_stays():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_page_shows_frequencies_errors_and_escapes_names(curve):
+def test_names_are_escaped_on_the_page(curve):
     page = render(curve)
-    text = text_of(page)
     assert "<b>c3" not in page
-    for words in (
-        "How often halves of the rows select each column", "Meinshausen and Bühlmann", "r-concave (Shah and Samworth)",
-        "Standard error", "In halves: 5 %", "Selected in halves", "Selected in folds", "Unchanged in",
-        "fixed beforehand; these were chosen because they fit", "when a fold is left out (noise can pass this, too)",
-        null_words(curve).strip(),
-    ):  # fmt: skip
-        assert words in text
+    assert "Selected in halves" in text_of(page)
 
 
 def test_the_figure_and_the_record_for_machines(curve):

@@ -7,11 +7,8 @@ import pytest
 
 from pairflip import SizeCurve, SubsetClassifierCV, SubsetProblem, SubsetRegressorCV, select_size
 from pairflip.report.predicted_words import average_words
-from pairflip.selection.averaging import foreseen_average
 from pairflip.selection.prediction import average_gain
-from pairflip.selection.settings import Selection
 from pairflip.selection.subsampling import half_samples
-from pairflip.selection.tasks import plan_work
 from pairflip.selection.verdict import recommended_size
 
 RNG = np.random.default_rng(5)
@@ -199,25 +196,6 @@ def test_words():
     assert words.startswith("By the average over half-samples: log loss")
     assert words.endswith(").")
     assert "AUC" in words
-
-
-@pytest.mark.parametrize("loss", TARGETS)
-def test_gain_is_the_difference_of_told_errors(loss):
-    weights = np.ones(48)
-    weights[[3, 47]] = 0.0  # never held out
-    curve = averaged(problem(loss, sample_weight=weights), sizes=[1, 2], ridge=[0.1], stability=3)
-    gain, error = average_gain(curve)
-    expected = curve.cv_error[curve.at(recommended_size(curve))] - curve.average.errors.min()
-    np.testing.assert_allclose(gain, expected, rtol=0.2 if loss == "several" else 1e-9)  # units of folds, of all rows
-    assert error > 0
-
-
-def test_time_is_foreseen():
-    few, many, none = (Selection([1, 2, 3], 4, stability=pairs) for pairs in (5, 50, 0))
-    grid = plan_work(problem(), few, "numba", None)
-    seconds = foreseen_average(grid, few, 1)
-    np.testing.assert_allclose(foreseen_average(grid, many, 1), 10 * seconds)
-    assert seconds > foreseen_average(grid, none, 1) == 0
 
 
 def test_regressor():

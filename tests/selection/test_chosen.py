@@ -59,16 +59,6 @@ def test_mean_error_of_rows_not_drawn(cv, ridge):
     assert ("number of columns and the ridge having been chosen" in text) == (ridge is not None)
 
 
-def test_same_curve_same_numbers(curve):
-    chosen = curve.chosen
-    assert chosen is curve.chosen
-    assert chosen == chosen_error(curve)
-    assert chosen.told == curve.cv_error[curve.at(chosen.size)]
-    assert chosen.low < chosen.error < chosen.high
-    assert chosen.rmse[1] < chosen.rmse[0] < chosen.rmse[2]
-    assert chosen.r2[1] < chosen.r2[0] < chosen.r2[2] < 1
-
-
 @pytest.mark.parametrize("rule", ["best", "one_se", "bic", "ebic"])
 def test_the_size_is_chosen_by_the_rule_that_was_asked_for(rule, tmp_path):
     X, y = table(4)
@@ -126,13 +116,6 @@ def test_upper_end_is_wider_where_few_rows_have_most_of_the_error():
     up, down = np.log([[t.high / t.error, t.error / t.low] for t in found]).T / np.log([t.factor for t in found])
     assert up[1] > 1.3 * up[0] > 1.3
     np.testing.assert_allclose(down, 1)
-
-
-def test_units_of_the_target():
-    X, y = table(0)
-    one, other = (selected(X, target, range(1, 4)).chosen for target in (y, 10 * y))
-    np.testing.assert_allclose(other.error, 100 * one.error, rtol=1e-9)
-    np.testing.assert_allclose(other.r2, one.r2, rtol=1e-9)
 
 
 def test_none_where_nothing_predicts_or_blocks_are_few():

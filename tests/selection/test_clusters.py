@@ -208,17 +208,6 @@ def test_the_answer_names_the_band_and_the_figure_shows_it(curve):
     assert "bands" in [figure.name for figure in figures_of(chosen)]
 
 
-def test_few_columns_that_are_alike_are_named_and_no_bands_are_drawn(monkeypatch):
-    plain = select_size(SubsetProblem(*alike()), [2], cv=5, stability=15)
-    assert "one of “x4”, “x3” and “x5” in" in answer_of(plain).text
-    monkeypatch.setattr("pairflip.report.cautions._SHAKY_NAMES", 1.0)
-    (doubt,) = [text for text in answer_of(plain).cautions if "Which columns is not certain" in text]
-    assert "name clusters rather than single columns" in doubt
-    assert "of these columns again, but one of “x4”, “x3” and “x5” in" in doubt
-    assert "bands" not in [figure.name for figure in figures_of(plain)]
-    assert sentence_of(ValueError, lambda: figures.plot_bands(plain)).startswith("the curve has no bands; expected")
-
-
 # Posterior ------------------------------------------------------------------------------------------------------------
 
 

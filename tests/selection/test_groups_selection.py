@@ -13,7 +13,6 @@ from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
 from pairflip.report import write_report
 from pairflip.report.answer import answer_of
 from pairflip.report.numbers import count_map
-from pairflip.report.vocabulary import size_text
 from pairflip.selection.folds import as_folds
 
 
@@ -71,17 +70,6 @@ def test_a_level_that_only_the_held_out_row_has_is_predicted_by_the_others() -> 
     design = np.column_stack([X[:, :2], X[:, 8:11]])  # no constant: one for each level
     coef = np.linalg.lstsq(design[kept], y[kept], rcond=None)[0]
     assert curve.predictions[at, 7] == pytest.approx(X[7, :2] @ coef[:2] + coef[2:].mean())
-
-
-def test_a_group_of_one_column_each_chooses_as_columns_do() -> None:
-    X, y, _, _ = people(40)
-    groups = {f"c{j}": [j] for j in range(8)}
-    plain, single = (select_size(SubsetProblem(X[:, :8], y, groups=g), range(1, 4), cv=5) for g in (None, groups))
-    np.testing.assert_allclose(single.cv_error, plain.cv_error, rtol=1e-9)
-    np.testing.assert_array_equal(single.selection_counts, plain.selection_counts)
-    np.testing.assert_allclose(single.bic, plain.bic, rtol=1e-9)
-    np.testing.assert_allclose(single.ebic, plain.ebic, rtol=1e-9)
-    assert size_text(single, 2) == "2 columns"
 
 
 def test_sizes_that_cannot_be_are_refused() -> None:
@@ -146,9 +134,3 @@ def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
     trace = best_subset(problem_of(*people()[:2]), 2)
     assert "The best 2 groups found." in trace._repr_html_()
     assert curve.to_datatree()["size_curve"]["mask"].sum("column").values[curve.at(2)] == 6
-
-
-def test_a_large_group_is_shown_by_its_ends() -> None:
-    X, y, _, _ = people(40)
-    curve = select_size(SubsetProblem(X, y, groups={"many": range(8), "race": range(8, 12)}), [1, 2], cv=3)
-    assert "“many” (8 columns, “x0” to “x7”)" in str(curve)

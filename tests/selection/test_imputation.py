@@ -45,12 +45,6 @@ def test_depends_or_not():
     ]
 
 
-def test_the_same_for_any_number_of_threads():
-    problem = SubsetProblem(*table(0.3), preprocess=Impute("knn"))
-    one, two = (select_size(problem, **HOW, n_jobs=jobs).facts["imputed"] for jobs in (1, 2))
-    assert one == two
-
-
 def test_only_where_something_was_filled_in():
     X, y = table(0.0)
     for transformer in (Impute(), StandardScaler()):

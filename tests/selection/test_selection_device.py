@@ -109,19 +109,6 @@ def test_many_problems_resume_from_their_journals(tables, tmp_path):
     assert all(np.array_equal(first[i].predictions, again[i].predictions) for i in again)
 
 
-def test_without_a_device_auto_means_threads(tables):
-    problem = SubsetProblem(tables[0].X, tables[0].y)
-    assert select_size(problem, [1], cv=3, chains=1).engine == "numba"
-
-
-def test_progress_follows_the_flips_of_a_device(tables, monkeypatch, capsys):
-    monkeypatch.setattr("pairflip.selection.progress._LOG_SECONDS", 0.0)
-    problem = SubsetProblem(tables[0].X, tables[0].y)
-    select_size(problem, [1, 2], cv=3, chains=2, engine=Batches(), progress="log")
-    first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("pairflip: 2 of 16 chains, ")  # walked, and not judged yet
-
-
 def test_searches_run_on_the_cpu_and_say_so(tables):
     """A device anneals only; with it the default method gives what it gives everywhere."""
     problem, engine = SubsetProblem(tables[0].X, tables[0].y), Batches()

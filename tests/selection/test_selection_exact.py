@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
+from _refits import refit
 from pairflip import SubsetProblem, select_size
 from pairflip.testing import all_supports
 
@@ -19,43 +20,25 @@ def small_table(rows=14, columns=6, seed=0):
     return X, y
 
 
-def fit_rows(X, y, w, support, train, center, always, ridge):
-    """(training energy, predictions of all rows) of ordinary least squares on the rows `train`, by definition."""
-    shift_X, shift_y = np.zeros(X.shape[1]), 0.0
-    if center == "global":
-        shift_X, shift_y = np.average(X, axis=0, weights=w), np.average(y, weights=w)
-    free = (X - shift_X)[:, always]
-    if center == "fold":
-        free = np.column_stack([np.ones(len(y)), free])
-    design = np.column_stack([free, (X - shift_X)[:, support]])
-    k, root = len(support), np.sqrt(w[train])
-    penalty = np.column_stack([np.zeros((k, free.shape[1])), np.sqrt(ridge) * np.eye(k)])
-    A = np.vstack([root[:, None] * design[train], penalty])
-    t = np.concatenate([root * (y[train] - shift_y), np.zeros(k)])
-    norms = np.linalg.norm(A, axis=0)
-    x = np.linalg.lstsq(A / norms, t, rcond=None)[0] / norms if norms.size else norms
-    return 0.5 * np.sum((t - A @ x) ** 2), shift_y + design @ x
-
-
-def nested(X, y, splits, sizes, *, center="fold", always=(), ridge=0.0, weights=None, by_row=False):
+def nested(problem, splits, sizes, by_row=False):
     """Exact nested cross validation: for 0 and each size (error, standard error, supports, energy per row, counts).
 
     The standard error is that of independent folds, or of independent rows, each counted once.
     """
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
-    always = sorted(always)
-    candidates = [j for j in range(X.shape[1]) if j not in always]
+    X, y, w = problem.X, problem.y, problem.sample_weight
     result = []
     for k in [0, *sizes]:
         supports, low, folds, rows = [], [], [], {}
         for train, test in splits:
-            fits = [(*fit_rows(X, y, w, list(s), train, center, always, ridge), s) for s in combinations(candidates, k)]
-            energy, predicted, support = min(fits, key=lambda fit: fit[0])
-            supports.append(support)
-            low.append(energy / np.count_nonzero(w[train]))
-            folds.append((w[test].sum(), np.sum(w[test] * (y - predicted)[test] ** 2) / 2))
-            for m in test:
-                rows.setdefault(m, []).append((w[m], w[m] * (y - predicted)[m] ** 2 / 2))
+            left_out = np.setdiff1d(np.arange(len(y)), train)
+            fits = [refit(problem, left_out, s) for s in combinations(problem.candidates, k)]
+            best = min(fits, key=lambda fit: fit.energy)
+            errors = 0.5 * w[test] * (y - best.predict(X)[:, 0])[test] ** 2
+            supports.append(best.columns)
+            low.append(best.energy / np.count_nonzero(w[train]))
+            folds.append((w[test].sum(), errors.sum()))
+            for m, error in zip(test, errors, strict=True):
+                rows.setdefault(m, []).append((w[m], error))
         W, sums = np.array([np.sum(several, axis=0) for several in rows.values()] if by_row else folds).T
         error = sums.sum() / W.sum()
         spread = np.sqrt(np.sum(W * (sums / W - error) ** 2) / W.sum() / (len(W) - 1))
@@ -83,30 +66,28 @@ PROBLEMS = {
     "centred in the fold": {},
     "centred once": {"center": "global"},
     "no intercept": {"center": None},
-    "weights": {"weights": WEIGHTS},
-    "weights, centred once": {"weights": WEIGHTS, "center": "global"},
+    "weights": {"sample_weight": WEIGHTS},
+    "weights, centred once": {"sample_weight": WEIGHTS, "center": "global"},
     "ridge": {"ridge": 30.0},
     "always": {"always": [2]},
     "always, no intercept": {"always": [1, 2], "center": None},
     "always, centred once": {"always": [2], "center": "global"},
-    "all together": {"always": [5], "ridge": 5.0, "weights": WEIGHTS},
+    "all together": {"always": [5], "ridge": 5.0, "sample_weight": WEIGHTS},
 }
 
 
 @pytest.mark.parametrize("options", PROBLEMS.values(), ids=PROBLEMS)
 def test_leave_one_out(options):
-    X, y = small_table()
-    given = {k: v for k, v in options.items() if k != "weights"}
-    problem = SubsetProblem(X, y, sample_weight=options.get("weights"), **given)
+    problem = SubsetProblem(*small_table(), **options)
     curve = select_size(problem, [1, 2, 3], chains=4)
-    compare(curve, nested(X, y, loo(len(y)), [1, 2, 3], **options))
+    compare(curve, nested(problem, loo(14), [1, 2, 3]))
 
 
 def test_a_size_of_all_columns():
     X, y = small_table(rows=12)
-    X = X[:, :4]
-    curve = select_size(SubsetProblem(X, y), [1, 4], chains=3)
-    compare(curve, nested(X, y, loo(12), [1, 4]))
+    problem = SubsetProblem(X[:, :4], y)
+    curve = select_size(problem, [1, 4], chains=3)
+    compare(curve, nested(problem, loo(12), [1, 4]))
     assert curve.agreement[2] == curve.final_agreement[2] == curve.unchanged[2] == 1.0
     assert np.isnan(curve.annealing.energy[2]).all()
     assert curve.supports[2].tolist() == [0, 1, 2, 3]
@@ -143,8 +124,8 @@ def test_folds(cv, groups, splits, center):
     splits = list(splits.split(X, y, groups)) if hasattr(splits, "split") else splits
     named = isinstance(cv, (int, str))
     by_row = isinstance(cv, BY_ROW) or (named and groups is None and cv != "blocks:3")
-    exact = nested(X, y, splits, [1, 2], center=center, by_row=by_row)
     problem = SubsetProblem(X, y, center=center)
+    exact = nested(problem, splits, [1, 2], by_row=by_row)
     curve = select_size(problem, [1, 2], cv=cv, groups=groups, chains=4)
     compare(curve, exact)
     assert curve.held_out_rows.tolist() == [m for _, test in splits for m in np.sort(test)]
@@ -165,12 +146,11 @@ def test_splits_may_be_masks_and_rows_of_weight_zero_are_absent():
     w = np.ones(14)
     w[[3, 9]] = 0.0
     masks = [(np.arange(14) % 3 != r, np.arange(14) % 3 == r) for r in range(3)]
-    curve = select_size(SubsetProblem(X, y, sample_weight=w), [1, 2], cv=masks, chains=4)
-    splits = [(np.flatnonzero(a & (w > 0)), np.flatnonzero(b & (w > 0))) for a, b in masks]
-    compare(curve, nested(X, y, splits, [1, 2], weights=w))
-    there = w > 0
+    problem, there = SubsetProblem(X, y, sample_weight=w), w > 0
+    splits = [(np.flatnonzero(a & there), np.flatnonzero(b & there)) for a, b in masks]
+    compare(select_size(problem, [1, 2], cv=masks, chains=4), nested(problem, splits, [1, 2]))
     without = select_size(SubsetProblem(X[there], y[there]), [1, 2], chains=4)
-    absent = select_size(SubsetProblem(X, y, sample_weight=w), [1, 2], chains=4)
+    absent = select_size(problem, [1, 2], chains=4)
     assert np.allclose(without.cv_error, absent.cv_error, rtol=1e-10)
     assert absent.held_out_rows.tolist() == np.flatnonzero(there).tolist()
 
@@ -180,12 +160,10 @@ def test_the_final_fit_is_the_best_of_all_subsets():
     problem = SubsetProblem(X, y, always=["x5"])
     curve = select_size(problem, [1, 2, 3], chains=4)
     for at, k in enumerate([0, 1, 2, 3]):
-        every = combinations(range(5), k)
-        fits = [(*fit_rows(X, y, np.ones(14), list(s), np.arange(14), "fold", [5], 0.0), s) for s in every]
-        energy, predicted, support = min(fits, key=lambda fit: fit[0])
-        assert tuple(curve.supports[at]) == support
-        assert curve.energies[at] == pytest.approx(energy, rel=1e-9)
-        assert np.allclose(curve.intercepts[at] + X @ curve.coef(k), predicted)
+        best = min((refit(problem, [], s) for s in combinations(range(5), k)), key=lambda fit: fit.energy)
+        assert curve.supports[at].tolist() == best.columns.tolist()
+        assert curve.energies[at] == pytest.approx(best.energy, rel=1e-9)
+        assert np.allclose(curve.intercepts[at] + X @ curve.coef(k), best.predict(X)[:, 0])
 
 
 # The supernova table ------------------------------------------------------------------------------------------------

@@ -138,17 +138,6 @@ def test_shards_in_folders_of_their_own(expected, tmp_path):
     assert len(lines_of(tmp_path / "all")) == 144
 
 
-def test_shards_of_every_number_cover_the_grid(tmp_path):
-    from pairflip.selection.settings import Selection
-    from pairflip.selection.tasks import Results, missing, plan_work
-
-    grid = plan_work(problem_of(), Selection([1, 2, 4], "loo", SCHEDULE, 3, 7), "auto", None)
-    for of in (1, 2, 5, 48, 100):
-        tasks = [task for part in range(1, of + 1) for task in missing(Results(grid), (part, of))]
-        chains = [(t.size, t.fold, c) for t in tasks for c in range(t.first, t.last)]
-        assert len(chains) == len(set(chains)) == 144
-
-
 THREADS = """
 import sys
 import numpy as np
@@ -171,28 +160,3 @@ def test_threads_of_blas(tmp_path):
         subprocess.run([sys.executable, "-c", THREADS, str(path)], env=os.environ | limits, check=True, timeout=100)
         curves.append(SizeCurve.load(path))
     assert_same_curve(*curves)
-
-
-def test_every_thread_can_limit_blas():
-    """threadpoolctl listens to one thread only, and ignores the others without a word."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    from pairflip.blas import one_blas_thread
-
-    def counts():
-        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-
-    def limited():
-        with one_blas_thread():
-            return counts()
-
-    with threadpool_limits(3, user_api="blas"):
-        before = counts()
-    with one_blas_thread():
-        pass  # the main thread was the first
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(limited).result() == {1}
-    assert limited() == {1}
-    assert before  # there is a BLAS to limit

@@ -1,14 +1,12 @@
 """A selection is one value: checked once, the same wherever it is given or shown."""
 
 import dataclasses
-import json
-import tomllib
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from _cli import invoke, planted, without_figures, write_csv
+from _cli import planted
 from _curves import assert_same_curve
 from _errors import sentence_of
 from pairflip import Schedule, Selection, SubsetProblem, SubsetRegressorCV, select_size
@@ -44,24 +42,6 @@ def test_the_same_value_gives_the_same_curve_everywhere(tmp_path):
     y, X = planted()
     model = SubsetRegressorCV([1, 2], cv="2x3", schedule=SHORT, chains=2, random_state=4, polish=False).fit(X, y)
     np.testing.assert_array_equal(model.curve_.predictions, expected.predictions)
-
-
-def test_it_is_shown_whole(tmp_path, monkeypatch):
-    shown, known = select_size(problem(), CHOSEN).settings, {field.name for field in dataclasses.fields(Selection)}
-    assert known <= set(shown)
-    assert shown["polish"] is False
-    without_figures(monkeypatch)
-    y, X = planted()
-    table = write_csv(tmp_path / "t.csv", ["y", *"abcdef"], np.column_stack([y, X]).tolist())
-    options = ["--sizes", "1,2", "--cv", "2x3", "--chains", "2", "--seed", "4", "--no-polish"]
-    done = invoke("select", table, "--target", "y", *options, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.stderr
-    saved = tomllib.loads((tmp_path / "out" / "run.toml").read_text())
-    assert known - {"chains"} <= {name.replace("-", "_") for name in saved}
-    assert saved["polish"] is False
-    record = json.loads((tmp_path / "out" / "result.json").read_text())
-    assert record["settings"]["polish"] is False
-    assert "polish" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_what_is_not_a_setting_is_refused():

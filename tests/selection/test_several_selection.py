@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from _cli import invoke, without_figures, write_csv
-from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, best_subset, select_size
-from pairflip.report.answer import answer_of
+from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
 from pairflip.selection.after_selection import shuffled
 from pairflip.selection.folds import as_folds
 
@@ -147,25 +146,3 @@ def test_rows_of_the_targets_are_shuffled_together(checked: SizeCurve) -> None:
     observed = np.concatenate(seen)
     r2 = 1.0 - np.sum(np.concatenate(left) ** 2) / np.sum((observed - observed.mean()) ** 2)
     assert null.r2[0] == pytest.approx(r2)
-
-
-def test_what_is_said(checked: SizeCurve) -> None:
-    text = " ".join(checked.summary().split())
-    for said in ("random halves", "outer folds", "; in outer folds: ", "targets shuffled 2 times"):
-        assert said in text
-    record = answer_of(checked).to_json(checked)
-    assert [each["target"] for each in record["outer"]["targets"]] == ["y0", "y1", "y2"]
-    json.dumps(record, allow_nan=False)
-
-
-def test_the_three_targets_of_a_table_of_spectra(shared_data: Path) -> None:
-    file = shared_data / "tecator" / "tecator.csv"
-    if not file.exists():
-        pytest.skip("tecator is not there")
-    values = np.loadtxt(file, delimiter=",", skiprows=1)
-    problem = SubsetProblem(values[:, 3:], values[:, :3], target_names=["fat", "water", "protein"])
-    trace = best_subset(problem, 4)
-    outside = np.setdiff1d(np.arange(100), trace.best_support)
-    flips = [np.append(np.delete(trace.best_support, i), j) for i in range(4) for j in outside]
-    assert trace.best_energy <= min(problem.energy(flip) for flip in flips) * (1 + 1e-9)
-    assert np.all(problem.form.explained(problem.slots(trace.best_support)) > 0.85)

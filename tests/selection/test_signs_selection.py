@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
+from pairflip import SizeCurve, SubsetProblem, select_size
 
 SIGNS = np.array([1, 1, -1, 0, 1, -1, 1, 0, 1, 1])
 
@@ -62,40 +61,3 @@ def test_the_answer_says_once_that_signs_were_kept(curve: SizeCurve) -> None:
     told = " ".join(select_size(wrong, [3], cv=5, effort="quick").summary().split())
     assert "Coefficients were kept positive; “x" in told
     assert "carry no weight in this fit: their coefficients are zero at the bound, so a smaller size does the" in told
-
-
-def test_known_signs_of_a_real_table(shared_data: Path) -> None:
-    file = shared_data / "prostate" / "prostate.csv"
-    if not file.exists():
-        pytest.skip("prostate is not there")
-    names = file.read_text().splitlines()[0].split(",")[1:]
-    values = np.loadtxt(file, delimiter=",", skiprows=1)
-    known = {"lcavol": "+", "lweight": "+", "age": "-", "lbph": "+", "svi": "+", "lcp": "+", "gleason": "+"}
-    problem = SubsetProblem(values[:, 1:], values[:, 0], names=names, positive=known)
-    curve = select_size(problem, range(1, 9), cv=5, effort="quick")
-    assert curve.columns(3) == ["lcavol", "lweight", "svi"]
-    assert curve.coef(8)[names.index("lcp")] == 0  # negative without signs
-    signs = np.array([{"+": 1, "-": -1}.get(known.get(name, ""), 0) for name in names])
-    assert all(np.all(curve.coef(size) * signs >= 0) for size in range(1, 9))
-    assert curve.energies[8] == curve.energies[7]
-
-
-def test_columns_are_better_than_those_of_the_positive_lasso(shared_data: Path) -> None:
-    file = shared_data / "gasoline" / "gasoline.csv"
-    if not file.exists():
-        pytest.skip("gasoline is not there")
-    from sklearn.linear_model import Lasso
-
-    values = np.loadtxt(file, delimiter=",", skiprows=1)
-    X, y = np.diff(values[:, 1:], axis=1), values[:, 0]
-    problem, away = SubsetProblem(X, y, positive=True), X - X.mean(axis=0)
-    unit = away / np.linalg.norm(away, axis=0)
-    compared = 0
-    for alpha in (0.08, 0.05, 0.02):
-        support = np.flatnonzero(Lasso(alpha, positive=True, max_iter=50_000).fit(unit, y).coef_)
-        if 2 <= support.size <= 6:
-            found = best_subset(problem, int(support.size), effort="quick")
-            assert found.best_energy <= problem.energy(support) * (1 + 1e-9)
-            assert np.all(found.best_coef > 0)
-            compared += found.best_energy < 0.9 * problem.energy(support)
-    assert compared

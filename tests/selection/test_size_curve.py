@@ -76,13 +76,6 @@ def test_columns_and_coefficients():
     assert np.array_equal(curve.coef(), curve.coef(curve.best_size))
 
 
-def test_columns_selected_most_often():
-    curve = make_curve(columns=6, sizes=[2], names=list("abcdef"))
-    curve = dataclasses.replace(curve, selection_counts=np.array([[0] * 6, [3, 0, 50, 3, 60, 4]]))
-    assert curve.top_columns(2) == [("e", 60), ("c", 50), ("f", 4), ("a", 3), ("d", 3)]
-    assert curve.top_columns(2, 2) == [("e", 60), ("c", 50)]
-
-
 def test_frames():
     curve = real_curve()
     assert np.array_equal(curve.selection_counts.sum(axis=1), curve.sizes * curve.n_folds)

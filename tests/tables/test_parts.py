@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from _cli import invoke
+from _cli import invoke, without_figures
 from pairflip.tables import TableError, parts, read_table
 from pairflip.tables.files import named_files
 
@@ -55,6 +55,12 @@ def test_a_stream_has_the_rows_of_the_table(tmp_path, kind):
     assert stream.names == table.names
     rows = [np.column_stack(batch.columns) for batch in stream.batches()]
     np.testing.assert_allclose(np.vstack(rows), np.column_stack([table.X, table.y]), rtol=1e-6)
+
+
+@pytest.fixture(autouse=True)
+def undrawn_files(monkeypatch):
+    without_figures(monkeypatch)
+    monkeypatch.setattr("pairflip.publish.figure_bytes", lambda figure, kind: b"")
 
 
 def select(data, out, *more):

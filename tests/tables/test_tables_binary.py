@@ -142,15 +142,6 @@ def test_excel(workbook, write):
     assert "0 rows below" in refusal(workbook(one=frame().iloc[:0]))
 
 
-def test_notes_of_several_sheets(workbook):
-    path = workbook(one=frame().set_axis(["a", "a", "y"], axis=1), two=frame())
-    table = read_table(path, "y")
-    assert table.names == ["a", "a (2)"]
-    assert str(table.notes[0]) == "sheet 'one' was read; the other is 'two': --sheet"
-    assert table.notes[0].names == ("one",)
-    assert not [note for note in read_table(path, "y", sheet="one").notes if note.what == "sheet"]
-
-
 def test_errors_name_the_other_sheets(workbook):
     path = workbook(about={"a": [1, 2], "b": [3, 4]}, two=frame(), more=frame())
     others = "; sheet 'about' was read; the others are 'two', 'more': --sheet."

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from _cli import assert_refused, invoke, without_figures, write_csv
+from _cli import invoke, without_figures, write_csv
 from _tables import refusal
 from pairflip.tables import read_table
 from pairflip.tables.new_rows import read_new_rows
@@ -139,24 +139,3 @@ def test_a_column_of_categories_may_always_be_in_the_model(folder):
     assert "groups" not in record
     values = record["always"]
     assert values["race=blue"] - values["race=red"] == pytest.approx(2.0, abs=0.1)
-
-
-def test_several_targets_and_classes_choose_them_together(folder):
-    done = invoke("fit", folder / "t.csv", "-t", "b,y", "--categories", "race", "-k", 1, "--quiet")
-    assert done.stdout.startswith("The best 1 group (a) for b,y")
-    refused = invoke("select", folder / "t.csv", "-t", "y", "--categories", "a", "--out", folder / "no")
-    assert_refused(refused, "'a' of --categories has 40 different values; expected at most 20")
-    rng = np.random.default_rng(0)
-    races, a = rng.choice(["black", "blue", "red"], 90), rng.normal(size=90)
-    eta = 2.0 * a + 4.0 * (races == "blue") - 1.5 + rng.logistic(size=90)
-    for levels, y in (("2", eta > 0), ("3", np.digitize(eta, [-1.0, 2.0]))):
-        rows = [[f"{a[i]:.3f}", f"{rng.normal():.3f}", races[i], f"c{int(y[i])}"] for i in range(90)]
-        write_csv(folder / "classes.csv", ["a", "b", "race", "kind"], rows)
-        options = ("-t", "kind", "--categories", "race", "--cv", 3, "--stability", 2, "--effort", "quick", "--jobs", 1)
-        done = invoke("select", folder / "classes.csv", *options, "--out", folder / levels)
-        assert done.exit_code == 0, done.stderr
-        assert KEPT in " ".join(done.stdout.split())
-        told = invoke("predict", folder / levels, folder / "new.csv", "--json", "--quiet")
-        assert told.exit_code == 0, told.stderr
-        fitted = invoke("fit", folder / "classes.csv", "-t", "kind", "--categories", "race", "-k", 2, "--quiet")
-        assert fitted.stdout.startswith("The best 2 groups (a, race) for kind")

@@ -1,15 +1,10 @@
 """Text, dates, truth values and missing values are named, never guessed; what is left is finite numbers."""
 
-from decimal import Decimal
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from _errors import sentence_of
 from pairflip.tables import Change, TableError, read_table
-from pairflip.tables.cleaning import as_candidates
-from pairflip.tables.kinds import as_numbers, describe
 
 GOOD = "a,b,y\n1,2,3\n4,5,7\n7,9,9\n1,1,2\n"
 
@@ -121,19 +116,6 @@ def test_rows_and_columns_without_values_are_left_out_as_asked(read):
     assert read(EMPTY, missing="drop-rows", drop=["e"]).names == ["a"]
 
 
-def test_many_bad_columns_make_one_short_sentence(refusal):
-    names = [f"{'very long name ' * 20}{j}" for j in range(50)]
-    header = ",".join([*names, "y"]) + "\n"
-    for word in ("abc", "", "2020-01-01", "z" * 500):
-        rows = "".join(",".join(["1"] * 10 + [word] * 40 + [str(i)]) + "\n" for i in range(3))
-        says = refusal(header + rows, most=900)
-        assert "40 columns" in says
-        assert " and 20 more" in says
-    rows = "1," * 10 + "," * 40 + "1\n" + "1," * 50 + "2\n" + "1," * 50 + "3\n"
-    assert "40 values missing" in refusal(header + rows, most=900)
-    assert "drop-rows" in refusal(header + rows.replace(",2\n", ",\n"), most=1100)
-
-
 def test_all_problems_are_told_at_once(refusal):
     text = "t,u,v,a,b,c,void,y\np,r1,x y,1,,3,,1\nq,r2,x z,2,5,,,2\np,r1,x y,4,7,6,,x\nq,r2,x z,4,7,6,,\n"
     says = refusal(text, most=900)
@@ -147,12 +129,6 @@ def test_all_problems_are_told_at_once(refusal):
     )
 
 
-def test_constants_are_kept_and_noted(read):
-    table = read("a,c,y\n1,5,1\n2,5,2\n3,5,4\n")
-    assert table.names == ["a", "c"]
-    assert said(table.notes) == ["1 column with a single value, kept: 'c'"]
-
-
 def test_hash_is_of_the_contents(read, tmp_path):
     one = read(GOOD)
     assert len(one.hash) == 64
@@ -162,79 +138,6 @@ def test_hash_is_of_the_contents(read, tmp_path):
     changed = [GOOD.replace("4,5", "4,6"), GOOD.replace("a,", "c,"), GOOD.replace("7\n", "8\n"), GOOD + "1,1,1\n"]
     assert len({one.hash, *(read(text).hash for text in changed)}) == 5
     assert read("a,b,c,y\n1,2,3,4\n5,6,7,8\n").hash != read("ab,,c,y\n1,2,3,4\n5,6,7,8\n").hash
-
-
-@pytest.mark.parametrize(
-    ("values", "numbers"),
-    [
-        (pd.Series([1, None, 3], dtype="Int64"), [1, np.nan, 3]),
-        (pd.Series([1.5, None], dtype="Float32"), [1.5, np.nan]),
-        (pd.Series([True, None, False], dtype="boolean"), [1, np.nan, 0]),
-        (pd.Series([True, None, False], dtype=object), [1, np.nan, 0]),
-        (pd.Series([Decimal("1.5"), None], dtype=object), [1.5, np.nan]),
-        (pd.Series([2**70, 1], dtype=object), [2.0**70, 1]),
-        (pd.Series([1.5, 2.5, 1.5], dtype="category"), [1.5, 2.5, 1.5]),
-        (pd.Series([None, None], dtype=object), [np.nan, np.nan]),
-        (pd.Series(["1", "2"]), None),
-        (pd.Series(["a", "b"], dtype="category"), None),
-        (pd.Series([True, 2], dtype=object), None),
-        (pd.Series([1 + 2j, 2]), None),
-        (pd.Series([[1], [2]]), None),
-        (pd.Series(np.array([1, 2], "M8[s]")), None),
-        (pd.Series(np.array([1, 2], "m8[s]")), None),
-        (pd.Series(np.array([1, 2], "M8[s]")).dt.tz_localize("UTC"), None),
-    ],
-)
-def test_kinds_of_columns(values, numbers):
-    found = as_numbers(values)
-    if numbers is None:
-        assert found is None
-        call = lambda: as_candidates(pd.DataFrame({0: values}), [0], ["a"], drop_text=False)  # noqa: E731
-        assert "--drop-text" in sentence_of(TableError, call)
-    else:
-        assert found.dtype == np.float64
-        np.testing.assert_array_equal(found, numbers)
-
-
-@pytest.mark.parametrize(
-    ("words", "kind"),
-    [
-        (["1,5", "2,25", "-3,0e5"], "decimal commas"),
-        (["1,5", "2"], "decimal commas"),
-        (["1,5", "x"], "text"),
-        (["1,234.5"], "commas in numbers"),
-        (["1,234", "12,345,678"], "commas in numbers"),
-        (["0,234", "1,234"], "decimal commas"),
-        (["2020-01-02", "2020-01-03T10:00:00Z"], "dates"),
-        (["31.12.2020"], "dates"),
-        (["12/31/20 10:15"], "dates"),
-        (["1.2.3"], "text"),
-        (["2020-01-02", "no"], "text"),
-    ],
-)
-def test_words_for_what_a_column_holds(words, kind):
-    assert describe(pd.Series([*words, None])) == kind
-
-
-def test_blocks_of_columns_keep_their_order():
-    values = np.random.default_rng(0).normal(size=(5, 200))
-    frame = pd.DataFrame(values)
-    frame[70] = frame[70] > 0
-    at = [j for j in range(200) if j % 3]
-    X, names, _, notes = as_candidates(frame, at, [f"x{j}" for j in range(200)], drop_text=False)
-    values[:, 70] = values[:, 70] > 0
-    np.testing.assert_array_equal(X, values[:, at])
-    assert names == [f"x{j}" for j in at]
-    assert said(notes) == ["1 column of true and false, read as 1 and 0: 'x70'"]
-
-
-def test_many_odd_columns_are_named_with_their_kinds(refusal):
-    header = ",".join([*(f"t{j}" for j in range(30)), "day", "y"])
-    rows = "".join(",".join(["x"] * 30 + ["2020-01-01", str(i)]) + "\n" for i in range(3))
-    message = refusal(f"{header}\n{rows}", drop=["/t[5-9]|t../"])
-    assert "6 columns are not numbers: 't0' (text), 't1' (text), 't2' (text), 't3' (text)" in message
-    assert "'t4' (text), 'day' (dates); expected" in message
-    assert "'t19' and 11 more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}", most=900)
 
 
 @pytest.mark.parametrize(

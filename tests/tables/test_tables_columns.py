@@ -59,19 +59,13 @@ SPACED, LONG = [" a", "a ", "y"], [letter * 300 for letter in "abcdefgh"]
         (None, {}, "--target 'y': the table has 6 columns, 'id', 'gene_1', 'gene_2' and 3 more."),
         ("Y", {}, "perhaps 'y'."),
         ("gene1", {}, "perhaps 'gene_1' or 'gene_2'."),
-        ("zzzz", {}, "it has 'id', 'gene_1', 'gene_2' and 3 more."),
-        ("", {}, "--target '' is not a column"),
         ("y", {"index": "y"}, "both 'y'"),
         ("y", {"index": "idd"}, "perhaps 'id'."),
         ("y", {"drop": ["agee"]}, "--drop 'agee' is not a column of the table; expected one of its columns: perh"),
-        ("y", {"keep": ["agee"]}, "--keep 'agee'"),
         ("y", {"keep": ["/E/"]}, "matches no column"),
-        ("y", {"keep": ["/^x/"]}, "--keep '/^x/' matches no column"),
         ("y", {"drop": ["/(/"]}, "is not a regular expression (missing ), unterminated subpattern)"),
         ("y", {"drop": ["y"]}, "--drop names the target"),
         ("y", {"drop": ["/./"]}, "--keep and --drop leave no column"),
-        ("y" * 300, {}, "is not a column"),
-        ("y", {"drop": ["/" + "z" * 300 + "/"]}, "matches no column"),
         ("y", {"keep": ["a,c"], "names": ["a", "b", "a,b", "y"]}, "--keep 'c' is not a column"),
         ("y", {"drop": ["a,y"], "names": ["a", "b", "a,b", "y"]}, "--drop names the target 'y'"),
         ("b", {"names": SPACED}, "is not a column"),
@@ -124,13 +118,6 @@ def test_a_target_must_be_one_column():
     assert select(names, "y", drop=["y (2)"], originals=originals).candidates == [1]
     assert select(names, "a", originals=originals).candidates == [0, 2]
     assert select(names, "y (2)", drop=["y"], originals=originals).target == 2
-
-
-def test_many_columns_are_matched_quickly():
-    names = [f"x{j}" for j in range(100_000)]
-    selection = select(names, "x7", drop=["/9$/"], keep=names[:50_000], index="x8")
-    assert len(selection.candidates) == 45_000 - 2
-    assert "perhaps" in refusal("x1000000", names=names[:2000])
 
 
 @pytest.mark.parametrize(

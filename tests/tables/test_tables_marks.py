@@ -1,16 +1,11 @@
 """Commas and points in numbers: read as asked, checked, and where they have two meanings, both are named."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from _errors import sentence_of
 from pairflip.tables import TableError, read_table
-from pairflip.tables.kinds import KINDS, READINGS, describe, readings, simplest
-
-POINT, GROUPS, COMMA, EUROPE = READINGS
 
 
 @pytest.fixture
@@ -27,56 +22,6 @@ def read(write):
 @pytest.fixture
 def refusal(read):
     return lambda a, *rest, **options: sentence_of(TableError, lambda: read(a, *rest, **options))
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("1,499", [None, 1499, 1.499, 1.499]),
-        ("1.499", [1.499, 1.499, None, 1499]),
-        ("-12,5", [None, None, -12.5, -12.5]),
-        ("0,234", [None, None, 0.234, 0.234]),
-        ("1,234,567", [None, 1234567, None, None]),
-        ("1,234.5e3", [None, 1234500, None, None]),
-        ("1.234,5", [None, None, None, 1234.5]),
-        ("1,49", [None, None, 1.49, 1.49]),
-        ("1234,567", [None, None, 1234.567, 1234.567]),
-        ("1,2345", [None, None, 1.2345, 1.2345]),
-        ("1,23,456", [None] * 4),
-        (" +7 ", [7] * 4),
-        ("1e5", [1e5] * 4),
-        (",5", [None, None, 0.5, 0.5]),
-        ("inf", [np.inf] * 4),
-        ("", [None] * 4),
-        (",", [None] * 4),
-        ("1_000", [None] * 4),
-        ("12 kg", [None] * 4),
-    ],
-)
-def test_what_a_text_is_with_each_pair_of_marks(text, numbers):
-    assert [marks.number(text) for marks in READINGS] == numbers
-
-
-def test_readings_of_several_words():
-    assert simplest(readings(["1,499"])) == [GROUPS, COMMA]
-    assert simplest(readings(["1,499", "12,5"])) == [COMMA]
-    assert simplest(readings(["1,499", "12.5"])) == [GROUPS]
-    assert simplest(readings(["0,5", "1.499,5"])) == [EUROPE]
-    assert readings(["1,499", "1.2.3"]) == []
-    assert EUROPE.instead_of(COMMA) == "with --thousands '.'"
-    assert COMMA.instead_of(GROUPS) == "with --decimal , and without --thousands ,"
-    assert POINT.instead_of(COMMA) == "without --decimal ,"
-
-
-def test_every_column_of_numbers_has_a_kind():
-    words = ["1,499", "1.499", "12,5", "12.5", "1,234,567", "1.234.567", "1,234.5", "1.234,5", "7", ",5", "1,49"]
-    for marks in READINGS:
-        for column in itertools.permutations(words, 2):
-            if None in [marks.number(word) for word in column]:
-                assert describe(pd.Series(column), marks) in KINDS
-    assert describe(pd.Series(["1,234,567"]), COMMA) == "commas in numbers"
-    assert describe(pd.Series(["12.5"]), COMMA) == "decimal points"
-    assert describe(pd.Series(["1.499"]), COMMA) == "points in numbers"
 
 
 def test_thousands_are_read_when_asked_for(read):

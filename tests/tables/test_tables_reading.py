@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import struct
-import time
 from random import Random
 
 import numpy as np
@@ -12,8 +11,6 @@ import pytest
 
 from _tables import ROWS, X, Y, assert_is_the_table, refusal
 from pairflip.tables import read_table
-from pairflip.tables.files import read_raw
-from pairflip.tables.text_files import SPACES, find_layout
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -130,27 +127,20 @@ def test_separators_at_the_end_of_the_lines(write):
     [
         ("", "is empty"),
         (" \n\n", "is empty"),
-        ("\ufeff", "is empty"),
         ("a,b,y\n", "no rows"),
-        ("a,b,y", "no rows"),
         pytest.param(f"{'x' * 1_000_000},b,y\n1,2,3\n4,5,6\n", "a field of more than 131,072 characters", id="long"),
         pytest.param(f'a,b,y\n1,2,3\n"{"x" * 140_000}",5,\n', "a field of more than 131,072", id="long field"),
         ("a,b,y\n1,2,3\n", "has 1 row below the header"),
         ("a,b,y\n1,2,3\n1,2,3,4\n", "4 fields in row 2 but 3 columns"),
         ("a,b,y\n1,2,3\n1,2\n4,5,6\n", "2 fields in row 2 but 3 columns"),
-        ('a,b,y\n1,2,3\n"1",2\n4,5,6\n', "2 fields in row 2 but 3 columns"),
-        ("a,b,y\n1,2\n1,2,3\n", "2 fields in row 1 but 3 columns"),
-        ("a,b,y\n1,2,3,4,5\n", "5 fields in row 1 but 3 columns"),
         ('a,b,y\n1,2,3\n"1,2,3\n4,5,6\n', "never closed"),
         ("a,b,y\n1,2,3\n4,5,\xe9".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
         ("a,\xe9,y\n1,2,3\n4,5,6".encode("latin1"), "not UTF-8 text (byte 0xe9)"),
         (ROWS.encode("utf-16")[:-1], "damaged UTF-16 text"),
         (ROWS.encode("utf-32"), "UTF-32"),
-        ("\ufeff".encode("utf-16-be"), "is empty"),
         (bytes(range(256)) * 20, "binary data"),
         (np.random.default_rng(0).bytes(5000), "binary data"),
         (b"PK\x03\x04abc", "rename it"),
-        (b"PAR1abc", ".parquet"),
         (gzip.compress(ROWS.encode(), mtime=0)[:-12], "cut off or damaged"),
         ("body mass y\n1 2\n4 5\n", "separate columns by commas or tabs, and quote names with spaces"),
         ("a b y\n1 2 3\n4 5\n7 8 9\n", "2 fields in row 2 but 3 columns (separated by spaces)"),
@@ -208,29 +198,6 @@ def test_options_that_do_not_fit_the_file(write):
         assert f"--{option} is given but 'data.npz' is not a text table" in message
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "limit"), [(200, 4000, 5.0), pytest.param(2000, 20000, 15.0, marks=pytest.mark.slow)]
-)
-def test_wide_tables_read_in_seconds(tmp_path, n_rows, n_columns, limit):
-    values = np.random.default_rng(0).normal(size=(n_rows, n_columns)).round(6)
-    with (tmp_path / "wide.csv").open("w") as handle:
-        handle.write(",".join(["y", *(f"x{j}" for j in range(1, n_columns))]) + "\n")
-        handle.writelines(",".join(map(repr, row)) + "\n" for row in values.tolist())
-    busy = time.process_time()
-    table = read_table(tmp_path / "wide.csv", "y")
-    assert time.process_time() - busy < limit  # of one thread: what else the machine does is not its fault
-    np.testing.assert_array_equal(table.X, values[:, 1:])
-    np.testing.assert_array_equal(table.y, values[:, 0])
-
-
-def test_real_tables_read(shared_data):
-    files = sorted(shared_data.glob("*/*.csv"))
-    assert files
-    for path in files:
-        raw = read_raw(path)
-        assert len(raw.names) == raw.frame.shape[1]
-
-
 # UTF-16, and columns separated by spaces ------------------------------------------------------------------------------
 
 
@@ -242,15 +209,6 @@ def test_utf_16(write, order, separator, end):
     content = text.replace(",", separator).replace("\n", end).encode(order)
     assert_is_the_table(read_table(write(content), "y"), names=["a", "größe µ"])
     assert_is_the_table(read_table(write(gzip.compress(content), "data.txt.gz"), "y"), names=["a", "größe µ"])
-
-
-def test_unicode_text_of_a_spreadsheet(write):
-    text = "Name\ta\tb\ty\r\nGöran\t1\t2,5\t3\r\nЖ\t4\t5,5\t7\r\n\N{BUG}\t7\t9,5\t9\r\n"
-    table = read_table(write(text.encode("utf-16")), "y", index="Name", decimal=",")
-    assert_is_the_table(table)
-    assert table.row_names == ["Göran", "Ж", "\N{BUG}"]
-    short = write(text.replace("\t7\r\n", "\r\n").encode("utf-16"))
-    assert "3 fields in row 2 but 4 columns (separated by tabs)" in refusal(short, index="Name", decimal=",")
 
 
 SPACED = {
@@ -284,21 +242,3 @@ def test_tables_of_r(write):
     for value, rows in (("5.5", ["first row", "NA"]), ("9\n", ["first row", "007"])):
         missing = text.replace(value, "NA" + value[3:] + "\n" * value.endswith("\n"))
         assert read_table(write(missing), "y", missing="drop-rows").row_names == rows
-
-
-@pytest.mark.parametrize(
-    ("text", "separator"),
-    [
-        ("a, b, y\n1, 2, 3\n4, 5, 6\n", ","),
-        ("body mass, b, y\n1, 2, 3\n4, 5, 6\n", ","),
-        ("a b\ty\n1\t3\n4\t6\n", "\t"),
-        ("a; b c; y\n1; 2; 3\n4; 5; 6\n", ";"),
-        ("when,y\n2020-01-01 10:00,3\n2020-01-01 11:00,6\n", ","),
-        ("name,y\nJane Doe,3\nJohn Doe,6\n", ","),
-        ("x,1 y\n1 2\n3 4\n", SPACES),
-        ("a b y\n1 2 3\n", SPACES),
-    ],
-)
-def test_spaces_separate_only_where_nothing_else_does(write, text, separator):
-    assert find_layout(write(text)).separator == separator
-    assert find_layout(write("body mass\n70\n80\n")).header == ["body mass"]
