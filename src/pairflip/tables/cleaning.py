@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks
 from pairflip.tables.categories import may_be_categories, may_be_classes, sorted_labels
 from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import (
@@ -99,10 +100,10 @@ def without_missing(
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")
+    if not lost_y.any() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape)):
+        return X, y, names, row_names, []
     lost = ~np.isfinite(X)
     columns = np.asarray(lost.any(axis=0))
-    if not (columns.any() or lost_y.any()):
-        return X, y, names, row_names, []
     if missing == "keep":
         beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1))
         return _keep_missing(X, y, names, row_names, lost, lost_y, beside & ~lost_y)

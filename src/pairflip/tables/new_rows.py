@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.tables.categories import column_labels, labels_of
@@ -19,12 +16,9 @@ from pairflip.tables.columns import numbers_the_rows, position, visible_names
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.files import read_raw
 from pairflip.tables.kinds import as_numbers
-from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
+from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.table import about_commas, naming_sheets, without_blank_columns
 from pairflip.text import listed, plural, quoted, row_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,51 +35,31 @@ class NewRows:
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """What any kind of file holds: columns by position, their names, and the names of the rows."""
+    """The columns of a file by position, and their names, all different."""
 
-    raw: Raw | Matrix
+    raw: Raw
     names: list[str]
-    notes: list[Change]
-
-    def _series(self, at: int) -> pd.Series[Any]:
-        import pandas as pd
-
-        if isinstance(self.raw, Raw):
-            return self.raw.frame[at]
-        apart = self.raw.y is not None
-        values: NDArray[Any] = self.raw.X[:, at - apart] if at >= apart else np.asarray(self.raw.y)
-        return pd.Series(np.array(values, dtype=np.float64))
+    notes: list[Change]  # names that were changed
 
     def column(self, at: int, name: str, why: str) -> Floats:
         """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
-        found = as_numbers(self._series(at))
-        if found is None:
-            assert isinstance(self.raw, Raw)
+        values = as_numbers(self.raw.frame[at])
+        if values is None:
             raise odd_needed(self.raw.frame, at, f"{quoted(name)}, {why},", self.raw.marks)
-        return np.where(np.isfinite(found), found, np.nan)
+        return np.where(np.isfinite(values), values, np.nan)
 
-    def classes(self, at: int, labels: Sequence[str]) -> Floats:
+    def classes(self, at: int, classes: Sequence[str]) -> Floats:
         """A column of labels as 0, 1, ..., NaN for others."""
-        found = column_labels(self._series(at))
-        return np.array([float(labels.index(label)) if label in labels else np.nan for label in found])
+        labels = column_labels(self.raw.frame[at])
+        return np.array([float(classes.index(label)) if label in classes else np.nan for label in labels])
 
     def labels(self, at: int) -> list[str | None]:
         """A column of categories."""
-        return labels_of(self._series(at))
+        return labels_of(self.raw.frame[at])
 
     def indicator(self, at: int, level: str) -> Floats:
         """1 in rows of a category, 0 in others, NaN where there is none."""
         return np.array([np.nan if label is None else float(label == level) for label in self.labels(at)])
-
-    def texts(self, at: int) -> list[str]:
-        """A column as names."""
-        if isinstance(self.raw, Raw):
-            return texts_of(self.raw.frame[at])
-        return [f"{value:g}" for value in self.column(at, "", "")]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.raw.frame if isinstance(self.raw, Raw) else self.raw.X)
 
 
 def read_new_rows(
@@ -107,25 +81,22 @@ def read_new_rows(
     """Read the columns that a model needs from a file of new rows."""
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
     source = Path(path).name
-    dropped: list[Change] = []
-    if isinstance(raw, Raw):
-        raw, dropped = without_blank_columns(raw)
-    originals = [raw.target, *raw.names] if isinstance(raw, Matrix) and raw.y is not None else list(raw.names)
-    names, renamed = visible_names(originals)
+    raw, dropped = without_blank_columns(raw)
+    names, renamed = visible_names(raw.names)
     file = _File(raw, names, renamed)
-    if file.n_rows == 0:
+    if len(raw.frame) == 0:
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
     made = {name: (column, levels) for column, levels in (categories or {}).items() for name in levels}
     places = [position(name, names) for name in wanted]
     made = {name: made[name] for name, at in zip(wanted, places, strict=True) if at is None and name in made}
     places = [position(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
-    with naming_sheets(raw) if isinstance(raw, Raw) and raw.sheets else nullcontext():
+    with naming_sheets(raw):
         _refuse_absent(needed, places, names, source)
-        _refuse_twins(places, originals, names, known)
+        _refuse_twins(places, raw.names, names, known)
     rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target, event})
     aim, happened = (None if name is None else position(name, names) for name in (target, event))
-    X = np.full((file.n_rows, len(places)), np.nan)
+    X = np.full((len(raw.frame), len(places)), np.nan)
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
@@ -185,12 +156,12 @@ def _row_names(
         )
     if at is None and usual is not None:
         at = position(usual, file.names)
-    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
-    if at is None and set_apart is None and isinstance(file.raw, Raw) and file.names[0] not in used:
-        at = 0 if numbers_the_rows(file.raw.frame[0], file.raw.names[0]) else None
+    raw = file.raw
+    if at is None and raw.row_names is None and not raw.is_array and file.names[0] not in used:
+        at = 0 if numbers_the_rows(raw.frame[0], raw.names[0]) else None
     if at is not None:
-        return file.texts(at), at
-    return set_apart or row_numbers(file.n_rows), None
+        return raw.names_in(at), at
+    return raw.row_names or row_numbers(len(raw.frame)), None
 
 
 def _target(file: _File, at: int | None) -> tuple[Floats | None, list[Change]]:
@@ -208,12 +179,10 @@ def _target(file: _File, at: int | None) -> tuple[Floats | None, list[Change]]:
 def _read_notes(file: _File, places: Sequence[int | None]) -> list[Change]:
     """What reading decided, as far as it concerns the columns in use."""
     used = {file.names[at] for at in places if at is not None}
-    notes = list(file.raw.notes) if isinstance(file.raw, Raw) else []
+    notes = list(file.raw.notes)
     for note in file.notes:
         notes += change(note.what, note.why, (name for name in note.names if name in used))
-    if isinstance(file.raw, Raw):
-        notes += about_commas(file.raw, file.names, used)
-    return notes
+    return notes + about_commas(file.raw, file.names, used)
 
 
 def _unknown_levels(file: _File, used: Mapping[str, Mapping[str, str]]) -> list[Change]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from pairflip.tables.kinds import Marks
 from pairflip.text import listed, plural
 
@@ -66,16 +64,12 @@ class Raw:
     either: list[int] = field(default_factory=list)  # columns read with decimal commas that might all mark thousands
     index_name: str = ""  # what the file calls the names of its rows
     sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
+    target: str | None = None  # name of the first column, where the file sets the target apart
+    is_array: bool = False  # one array of numbers, none of which number the rows; large ones are used without a copy
 
-
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """An array of numbers in one piece, as NumPy files of many columns hold it."""
-
-    X: NDArray[Any]  # (M, N)
-    names: list[str]
-    y: NDArray[Any] | None = None  # (M,), where the target stands apart
-    target: str = "y"
+    def names_in(self, at: int) -> list[str]:
+        """A column as names of the rows."""
+        return [f"{value:g}" for value in self.frame[at]] if self.is_array else texts_of(self.frame[at])
 
 
 def names_at_the_front(frame: pd.DataFrame, row_names: Iterable[object]) -> tuple[pd.DataFrame, list[str], Change]:

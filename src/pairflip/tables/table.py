@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,11 @@ from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, sep
 from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.files import LARGE, about_sheets, read_raw
 from pairflip.tables.kinds import in_order, is_plain
-from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
-from pairflip.text import label_text, listed, plural, quoted, row_numbers
+from pairflip.tables.raw import Change, Raw, change
+from pairflip.text import listed, plural, quoted, row_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +160,14 @@ def read_table(
     asked: list[str] | Literal[True] = True
     if categories is not True:
         asked = [categories] if isinstance(categories, str) else list(categories)
-    if isinstance(raw, Matrix):
-        if asked is not True and asked:
-            raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
-        return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes), used)
+    if raw.is_array and asked is not True and asked:
+        raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
     dropped = list[Change]()
     if "" in raw.names:
         raw, dropped = without_blank_columns(raw)
-    with naming_sheets(raw) if raw.sheets else nullcontext():
-        if target is None and source.lower().endswith(".npz") and raw.names[:1] == ["y"]:
-            target = "y"
+    with naming_sheets(raw):
+        if raw.target is not None and (target is None or target.lower().endswith(".npy")):
+            target = raw.target
         fixed = used if asked is True else [*used, *asked]
         names, chosen, notes = _choose_columns(raw, source, target, index, keep, drop, fixed)
     label, column = names[chosen.target], raw.frame[chosen.target]
@@ -187,7 +188,10 @@ def read_table(
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
     named = chosen.index is not None or raw.row_names is not None
-    if others or not kinds:
+    as_it_is = _without_copy(raw.frame, others) if raw.is_array and len(others) >= LARGE else None
+    if as_it_is is not None:
+        X, columns = as_it_is, [names[j] for j in others]
+    elif others or not kinds:
         with noted(problems):
             X, columns, text, boolean = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
             about_values += boolean
@@ -200,7 +204,7 @@ def read_table(
         X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told or missing == "keep" else indicators])
         columns = [*columns, *category.names]
         about_values.append(category.note(without))
-    rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
+    rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
     if problems:
@@ -218,7 +222,7 @@ def read_table(
         dropped=dropped + chosen.dropped + text + lost,
         notes=raw.notes
         + notes
-        + (about_commas(raw, names, {label, *columns}) if raw.either else [])
+        + about_commas(raw, names, {label, *columns})
         + about_values
         + _constant_columns(X, columns)
         + _about_target(y, label, labels, by_itself),
@@ -241,14 +245,13 @@ def _choose_columns(
 ) -> tuple[list[str], ChosenColumns, list[Change]]:
     """Names that differ, the columns that are asked for, and what is to be said about it."""
     if len(raw.frame) < 2:
-        raise TableError(
-            f"{source!r} has {plural(len(raw.frame), 'row')} below the header; expected at least two rows."
-        )
+        where = "" if raw.is_array else " below the header"
+        raise TableError(f"{source!r} has {plural(len(raw.frame), 'row')}{where}; expected at least two rows.")
     if not raw.names:
         raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
     names, notes = visible_names(raw.names)
     chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
-    free = not keep and raw.row_names is None and names[0] not in separate_names(used, names)
+    free = not (keep or raw.is_array) and raw.row_names is None and names[0] not in separate_names(used, names)
     if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
         use, first = "taken as their names" if chosen.index is None else "left out", quoted(names[0])
         says = f"the first column, {first}, numbers the rows and was {use} (--keep '/./' chooses from it, too)"
@@ -257,52 +260,11 @@ def _choose_columns(
     return names, chosen, notes
 
 
-def _from_matrix(
-    matrix: Matrix,
-    source: str,
-    target: str | None,
-    index: str | None,
-    keep: Sequence[str],
-    drop: Sequence[str],
-    missing: str | None,
-    as_labels: bool,
-    used: Sequence[str],
-) -> Table:
-    """A table whose numbers are used as they are: X is a view of the matrix wherever that is possible."""
-    if len(matrix.X) < 2:
-        raise TableError(f"{source!r} has {plural(len(matrix.X), 'row')}; expected at least two rows.")
-    if not matrix.names:
-        raise TableError(f"{source!r} has no columns; expected at least one column to choose from.")
-    apart = matrix.y is not None
-    if not apart and len(matrix.names) < 2:
-        raise TableError(f"{source!r} has one column, {quoted(matrix.names[0])}; expected a target and others.")
-    originals = [matrix.target, *matrix.names] if apart else matrix.names
-    names, notes = visible_names(originals)
-    target = matrix.target if apart and (target is None or target.lower().endswith(".npy")) else target
-    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=originals)
-    values: NDArray[Any] = matrix.X
-    y = np.array(matrix.y if apart and chosen.target == 0 else values[:, chosen.target - apart], dtype=np.float64)
-    at = np.array([j - apart for j in chosen.candidates if j >= apart], dtype=np.int64)
-    neighbours = at.size and at[-1] - at[0] + 1 == at.size
-    X = values[:, at[0] : at[-1] + 1] if neighbours else values[:, at]
-    if at.size < len(chosen.candidates):  # the y that stands apart is one of the candidates: this takes a copy
-        X = np.column_stack([np.asarray(matrix.y), X])
-    if X.dtype not in (np.float32, np.float64) or X.shape[1] < LARGE:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-    rows = row_numbers(len(y)) if chosen.index is None else [f"{v:g}" for v in values[:, chosen.index - apart].tolist()]
-    columns, label, lost = [names[j] for j in chosen.candidates], names[chosen.target], list[Change]()
-    if not (np.isfinite(y).all() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape))):
-        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
-    labels: list[str] | None = None
-    about_target = _about_target(y, label, None, False)
-    if as_labels:
-        about_target = []
-        y, labels = as_classes([label_text(value) for value in y.tolist()], label)
-    return Table(
-        X=X, y=y, names=columns, row_names=rows, target=label, source=source, dropped=chosen.dropped + lost,
-        notes=notes + _constant_columns(X, columns) + about_target,
-        row_dates=chosen.index is not None and in_order(rows, index or ""), classes=labels,
-    )  # fmt: skip
+def _without_copy(frame: pd.DataFrame, at: Sequence[int]) -> NDArray[Any] | None:
+    """Columns of one array of floats, a view of it where they are neighbours; None for other numbers."""
+    neighbours = at[-1] - at[0] + 1 == len(at)
+    X = (frame.iloc[:, at[0] : at[-1] + 1] if neighbours else frame.iloc[:, list(at)]).to_numpy()
+    return X if X.dtype in (np.float32, np.float64) else None
 
 
 def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
@@ -350,6 +312,8 @@ def naming_sheets(raw: Raw) -> Iterator[None]:
     try:
         yield
     except TableError as error:
+        if not raw.sheets:
+            raise
         sheets = about_sheets(raw.sheets[0], raw.sheets[1:])
         raise TableError(f"{str(error).removesuffix('.')}; {sheets}.") from None
 
