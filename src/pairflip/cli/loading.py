@@ -158,9 +158,6 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
 
 def _load_stream(options: TableOptions, fitted: LossOptions, files: list[Path]) -> Loaded:
     """A table whose rows are to be read in batches."""
-    import numpy as np
-
-    from pairflip.tables import Table
     from pairflip.tables.parts import open_stream
 
     refused = {
@@ -181,15 +178,7 @@ def _load_stream(options: TableOptions, fitted: LossOptions, files: list[Path]) 
         drop=list(options.drop or ()), keep=list(options.keep or ()), drop_text=options.drop_text,
         categories=list(options.categories or ()),
     )  # fmt: skip
-    table = Table(
-        X=np.empty((0, len(stream.names))), y=np.empty(0), names=stream.names, row_names=[],
-        target=",".join(stream.targets), source=stream.source, dropped=stream.dropped, notes=stream.notes,
-        groups=stream.groups,
-        categories={
-            name: dict(zip(kind.names, kind.levels, strict=True)) for name, kind in stream.kinds.items()
-        },
-    )  # fmt: skip
-    return Loaded(table, "squares", options, stream=stream)
+    return Loaded(stream.table, "squares", options, stream=stream)
 
 
 def preprocessing(options: TableOptions, table: Table, always: Sequence[str]) -> Pipeline | None:

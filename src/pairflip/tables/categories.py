@@ -39,16 +39,16 @@ class Category:
     levels: list[str]
     names: list[str]
 
-    def indicators(self, labels: Sequence[str | None]) -> Floats:
-        """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not known."""
-        place = {level: at for at, level in enumerate(self.levels)}
-        table = np.zeros((len(labels), len(self.levels)))
-        for row, label in enumerate(labels):
-            if label is None:
-                table[row] = np.nan
-            elif label in place:
-                table[row, place[label]] = 1.0
-        return table
+    @classmethod
+    def of(cls, name: str, labels: Iterable[str | None], taken: set[str]) -> Category:
+        """The category with all `labels` as levels; its columns have names that are not `taken`."""
+        levels = sorted_labels({label for label in labels if label is not None})
+        return cls(name, levels, [fresh_name(f"{name}={level}", taken) for level in levels])
+
+    @property
+    def level_of(self) -> dict[str, str]:
+        """The level that each column stands for."""
+        return dict(zip(self.names, self.levels, strict=True))
 
     def note(self, without: int = 0) -> Change:
         """What a reader is told; `without` is the number of rows that have no category and are kept."""
@@ -57,6 +57,13 @@ class Category:
         if without:
             says += f"; {plural(without, 'row')} without one {'has' if without == 1 else 'have'} 0 in all of them"
         return Change("column", KIND, (self.name,), says)
+
+
+def indicators(labels: Sequence[str | None], levels: Sequence[str]) -> Floats:
+    """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not among the levels."""
+    equal = (np.array(labels, dtype=object)[:, None] == np.array(levels, dtype=object)).astype(np.float64)
+    equal[[label is None for label in labels]] = np.nan
+    return equal
 
 
 def column_labels(column: pd.Series[Any]) -> list[str | None]:
@@ -138,8 +145,7 @@ def find_categories(
         reason = why_not(labels)
         if reason is not None:
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
-        levels = sorted_labels({label for label in labels if label is not None})
-        categories[j] = Category(names[j], levels, [fresh_name(f"{names[j]}={level}", taken) for level in levels])
+        categories[j] = Category.of(names[j], labels, taken)
     return categories
 
 

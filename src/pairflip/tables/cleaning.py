@@ -69,17 +69,14 @@ def as_candidates(
     kinds = {j: describe(odd[j], marks or READINGS[0]) for j in nonsense}
     for kind in KINDS:
         dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
-    usable = [j for j in at if converted.get(j, True) is not None]
+    numbers = {j: values for j, values in converted.items() if values is not None}
+    usable = [j for j in at if j in numbers or j not in odd]
     if not usable:
         raise no_column_left(frame, at, names, kinds, marks)
     X = np.empty((len(frame), len(usable)))
     for start in range(0, len(usable), TOGETHER):
         block = usable[start : start + TOGETHER]
-        if any(j in converted for j in block):
-            for offset, j in enumerate(block):
-                X[:, start + offset] = converted[j] if j in converted else frame[j].to_numpy()
-        else:
-            X[:, start : start + len(block)] = frame[block].to_numpy(np.float64)
+        X[:, start : start + len(block)] = np.column_stack([numbers[j] if j in numbers else frame[j] for j in block])
     booleans = [names[j] for j in usable if j in odd and is_boolean(odd[j])]
     notes = change("column", "of true and false, read as 1 and 0", booleans)
     return X, [names[j] for j in usable], dropped, notes
@@ -103,64 +100,53 @@ def without_missing(
     if not lost_y.any() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape)):
         return X, y, names, row_names, []
     lost = ~np.isfinite(X)
-    columns = np.asarray(lost.any(axis=0))
-    if missing == "keep":
-        beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1))
-        return _keep_missing(X, y, names, row_names, lost, lost_y, beside & ~lost_y)
-    rows = lost.any(axis=1) | lost_y
+    columns, rows = ~np.asarray(lost.any(axis=0)), ~np.asarray(lost.any(axis=1) | lost_y)  # those with every value
     problems: list[str] = []
-    if lost_y.any() and missing != "drop-rows":
+    if lost_y.any() and missing not in ("drop-rows", "keep"):
         problems.append(
             f"The target {quoted(target)} is missing or infinite in {plural(int(lost_y.sum()), 'row')} "
             f"({listed(_pick(row_names, lost_y))}); expected numbers: remove these rows with --missing drop-rows "
-            f"(keeps {int((~rows).sum()):,} of {len(y):,})."
+            f"(keeps {int(rows.sum()):,} of {len(y):,})."
         )
     if missing is None:
         problems += _missing_values(lost, names, rows)
     raise_all(problems)
-    if missing == "drop-columns":
-        if columns.all():
+    if missing == "keep":
+        beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1) & ~lost_y)
+        rows = ~(lost_y | beside)
+        columns = ~np.asarray(lost[rows].all(axis=0))
+        if not columns.any() or rows.sum() < 2:
+            remaining = plural(int(rows.sum()), "row") + ("" if columns.any() else " and no column with a value")
+            raise TableError(
+                f"--impute leaves {remaining}; expected at least two rows with a target, and values to fill from."
+            )
+        X = np.where(lost, np.nan, X)
+        dropped = change("column", "without any value dropped", _pick(names, ~columns))
+        dropped += change("row", "without a target dropped", _pick(row_names, lost_y))
+        dropped += change("row", "without a weight, an event or another target dropped", _pick(row_names, beside))
+    elif missing == "drop-columns":
+        if not columns.any():
             raise TableError(
                 f"--missing drop-columns leaves none of {plural(len(names), 'column')}, since each has missing "
                 "values; expected at least one: use --missing drop-rows or fill them in."
             )
-        dropped = change("column", "with missing or infinite values dropped", _pick(names, columns))
-        return np.ascontiguousarray(X[:, ~columns]), y, _pick(names, ~columns), row_names, dropped
-    if (~rows).sum() < 2:
-        worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
-        raise TableError(
-            f"--missing drop-rows leaves {plural(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: "
-            f"use --missing drop-columns, or --drop those with most missing values "
-            f"({listed(names[j] for j in worst)})."
-        )
-    dropped = change("row", "with missing or infinite values dropped", _pick(row_names, rows))
-    return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
-
-
-def _keep_missing(
-    X: Floats,
-    y: Floats,
-    names: list[str],
-    row_names: list[str],
-    lost: NDArray[np.bool_],
-    lost_y: NDArray[np.bool_],
-    beside: NDArray[np.bool_],
-) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
-    """The table with NaN for what is `lost` (M, N), without columns that have no value and two kinds of rows (M,)."""
-    rows = lost_y | beside
-    empty = np.asarray(lost[~rows].all(axis=0))
-    if empty.all() or (~rows).sum() < 2:
-        left = plural(int((~rows).sum()), "row") + (" and no column with a value" if empty.all() else "")
-        raise TableError(f"--impute leaves {left}; expected at least two rows with a target, and values to fill from.")
-    dropped = change("column", "without any value dropped", _pick(names, empty))
-    dropped += change("row", "without a target dropped", _pick(row_names, lost_y))
-    dropped += change("row", "without a weight, an event or another target dropped", _pick(row_names, beside))
-    filled = np.where(lost, np.nan, X)[np.ix_(~rows, ~empty)]
-    return filled, y[~rows], _pick(names, ~empty), _pick(row_names, ~rows), dropped
+        rows = np.ones(len(y), dtype=bool)
+        dropped = change("column", "with missing or infinite values dropped", _pick(names, ~columns))
+    else:
+        if rows.sum() < 2:
+            worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
+            raise TableError(
+                f"--missing drop-rows leaves {plural(int(rows.sum()), 'row')} of {len(rows):,}; expected at least two: "
+                f"use --missing drop-columns, or --drop those with most missing values "
+                f"({listed(names[j] for j in worst)})."
+            )
+        columns = np.ones(len(names), dtype=bool)
+        dropped = change("row", "with missing or infinite values dropped", _pick(row_names, ~rows))
+    return X[np.ix_(rows, columns)], y[rows], _pick(names, columns), _pick(row_names, rows), dropped
 
 
 def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> list[str]:
-    """What is wrong with columns without any value, and with columns in which some are missing."""
+    """What is wrong with columns without any value and with some, from what is `lost` (M, N) and complete `rows`."""
     columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
     problems = []
     if empty.any():
@@ -169,13 +155,13 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
             f"{listed(_pick(names, empty), MANY)}; expected numbers: leave them out with --missing drop-columns or "
             "with --drop."
         )
-        rows = np.asarray(lost[:, ~empty].any(axis=1))
+        rows = ~np.asarray(lost[:, ~empty].any(axis=1))
     some = columns & ~empty
     if some.any():
         n_rows, n_columns = lost.shape
         problems.append(
             f"{plural(int(lost[:, some].sum()), 'value')} missing or infinite in {listed(_pick(names, some), MANY)}; "
-            f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}), "
+            f"expected numbers: --missing drop-rows (keeps {int(rows.sum()):,} of {plural(n_rows, 'row')}), "
             f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,}) or --impute median (keeps all)."
         )
     return problems

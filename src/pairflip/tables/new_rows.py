@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.tables.categories import column_labels, labels_of
+from pairflip.tables.categories import column_labels, indicators, labels_of
 from pairflip.tables.cleaning import odd_needed
 from pairflip.tables.columns import numbers_the_rows, position, visible_names
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
@@ -57,10 +57,6 @@ class _File:
         """A column of categories."""
         return labels_of(self.raw.frame[at])
 
-    def indicator(self, at: int, level: str) -> Floats:
-        """1 in rows of a category, 0 in others, NaN where there is none."""
-        return np.array([np.nan if label is None else float(label == level) for label in self.labels(at)])
-
 
 def read_new_rows(
     path: str | Path,
@@ -100,7 +96,7 @@ def read_new_rows(
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
-            X[:, j] = file.indicator(at, made[name][1][name])
+            X[:, j] = indicators(file.labels(at), [made[name][1][name]])[:, 0]
         elif at is not None:
             with noted(problems):
                 X[:, j] = file.column(at, name, "which the model needs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.block_rows import Rows
-from pairflip.tables.categories import MOST_LEVELS, Category, sorted_labels
-from pairflip.tables.columns import ChosenColumns, fresh_name, matching, select
+from pairflip.tables.categories import MOST_LEVELS, Category, indicators
+from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
 from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of, unlike
-from pairflip.tables.raw import MISSING_WORDS, Change, change
+from pairflip.tables.raw import MISSING_WORDS, change
+from pairflip.tables.table import Table
 from pairflip.tables.text_files import SPACES, find_layout
 from pairflip.text import label_text, plural, quoted
 
@@ -55,25 +56,19 @@ def is_large(files: Sequence[Path]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A table that is read in batches of rows: candidates, target and weights by name.
-
-    `dropped`, `notes`, `groups` and `categories` are those of `Table`.
-    """
+    """A table that is read in batches of rows."""
 
     files: Sequence[Path]
-    names: list[str]
+    table: Table  # without any row
     targets: list[str]
-    source: str
     columns: list[str]  # of the files, in the order in which batches have them
-    weights: str | None = None
-    kinds: dict[str, Category] = field(default_factory=dict)
-    dropped: list[Change] = field(default_factory=list)
-    notes: list[Change] = field(default_factory=list)
+    weights: str | None
+    categories: dict[str, Category]
 
     @property
-    def groups(self) -> dict[str, list[str]]:
-        """Columns that stand for the categories of one column of the files."""
-        return {name: kind.names for name, kind in self.kinds.items()}
+    def names(self) -> list[str]:
+        """Names of the candidates."""
+        return self.table.names
 
     @property
     def identity(self) -> list[Any]:
@@ -83,12 +78,12 @@ class Stream:
     def batches(self) -> Iterator[Rows]:
         """All rows, file by file."""
         aside = {*self.targets, self.weights}
-        plain = [name for name in self.columns if name not in self.kinds and name not in aside]
+        plain = [name for name in self.columns if name not in self.categories and name not in aside]
         for file in self.files:
-            for batch in _batches(file, self.columns, set(self.kinds)):
+            for batch in _batches(file, self.columns, set(self.categories)):
                 columns = [_numbers(batch, name, file) for name in plain]
-                for name, kind in self.kinds.items():
-                    columns += list(kind.indicators(_labels(batch[name])).T)
+                for name, category in self.categories.items():
+                    columns += list(indicators(_labels(batch[name]), category.levels).T)
                 columns += [_numbers(batch, name, file) for name in self.targets]
                 weight = None if self.weights is None else _numbers(batch, self.weights, file)
                 yield Rows(columns, weight)
@@ -113,7 +108,7 @@ def open_stream(
         if others != names:
             raise unlike(file, others, files[0], names)
     beside = [name for name in (weights,) if name is not None]
-    chosen: ChosenColumns = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
+    chosen = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
     targets = [names[chosen.target], *more_targets]
     wanted = matching(categories, names, "--categories") if categories else set()
     candidates = [j for j in chosen.candidates if names[j] not in (*targets, *beside)]
@@ -134,15 +129,17 @@ def open_stream(
         )
     dropped += change("column", "of text or dates dropped", (names[j] for j in odd))
     used = [names[j] for j in candidates if j not in odd]
-    levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
-    plain = [name for name in used if name not in levels]
-    made = [name for kind in levels.values() for name in kind.names]
-    source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
-    return Stream(
-        files=files, names=[*plain, *made], targets=targets, source=source,
-        columns=[*plain, *levels, *targets, *beside], weights=weights, kinds=levels, dropped=dropped,
-        notes=[kind.note() for kind in levels.values()],
+    found = _categories(files, [names[j] for j in sorted(wanted)], set(names))
+    plain = [name for name in used if name not in found]
+    made = [name for category in found.values() for name in category.names]
+    table = Table(
+        X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
+        target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
+        dropped=dropped, notes=[category.note() for category in found.values()],
+        groups={name: category.names for name, category in found.items()},
+        categories={name: category.level_of for name, category in found.items()},
     )  # fmt: skip
+    return Stream(files, table, targets, [*plain, *found, *targets, *beside], weights, found)
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
@@ -159,14 +156,11 @@ def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -
                         f"The column {quoted(name)} of --categories has more than {MOST_LEVELS} different values; "
                         f"expected at most {MOST_LEVELS} categories."
                     )
-    kinds = {}
     for name, labels in found.items():
         if len(labels) < 2:
             raise TableError(f"The column {quoted(name)} of --categories has {plural(len(labels), 'value')}; expected "
                              "at least two categories.")  # fmt: skip
-        levels = sorted_labels(labels)
-        kinds[name] = Category(name, levels, [fresh_name(f"{name}={level}", taken) for level in levels])
-    return kinds
+    return {name: Category.of(name, labels, taken) for name, labels in found.items()}
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from pairflip.tables.categories import (
     as_classes,
     column_labels,
     find_categories,
+    indicators,
     labels_of,
     may_be_classes,
     refuse_gaps,
@@ -199,16 +200,15 @@ def read_table(
             with suppress(TableError):
                 X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
     for j, category in kinds.items():
-        indicators = category.indicators(labels_of(raw.frame[j]))
-        without = int(np.isnan(indicators[:, 0]).sum()) if missing == "keep" else 0
-        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told or missing == "keep" else indicators])
+        made = indicators(labels_of(raw.frame[j]), category.levels)
+        without = int(np.isnan(made[:, 0]).sum()) if missing == "keep" else 0
+        X = np.hstack([X, np.nan_to_num(made) if gaps_are_told or missing == "keep" else made])
         columns = [*columns, *category.names]
         about_values.append(category.note(without))
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
-    if problems:
-        raise_all(problems)
+    raise_all(problems)
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
     present = [category for category in kinds.values() if category.names[0] in columns]
@@ -229,7 +229,7 @@ def read_table(
         row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
         groups={category.name: category.names for category in present},
-        categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
+        categories={category.name: category.level_of for category in present},
         index=None if chosen.index is None else names[chosen.index],
     )
 
