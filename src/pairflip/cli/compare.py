@@ -21,20 +21,6 @@ _KNOWN = (
     "quick, normal, thorough, averaged (of pairflip); omp, forward, backward, lasso, lassocv, relaxed, pls, amp, "
     "amp-mean, abess, skglm"
 )
-Methods = Annotated[
-    str | None,
-    typer.Option("--methods", metavar="NAMES", help=f"Which methods, separated by commas: {_KNOWN}.",
-                 show_default="all"),
-]  # fmt: skip
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Result folder.", show_default="name of the table + -compared"),
-]
-Cv = Annotated[
-    str,
-    typer.Option("--cv", metavar="CV", help="10: ten folds; 5x10: ten folds, five times; loo: leave one row out; "
-                 "blocks:5: five blocks of neighbouring rows, for tables in the order of time."),
-]  # fmt: skip
 
 
 def compare(
@@ -42,13 +28,16 @@ def compare(
     *,
     table: Annotated[o.TableOptions, o.Without("categories")],
     sizes: o.Sizes = None,
-    cv: Cv = "10",
-    methods: Methods = None,
+    cv: Annotated[str, typer.Option("--cv", metavar="CV", help=
+        "10: ten folds; 5x10: ten folds, five times; loo: leave one row out; blocks:5: five blocks of neighbouring "
+        "rows, for tables in the order of time.")] = "10",
+    methods: Annotated[str | None, typer.Option("--methods", metavar="NAMES", show_default="all", help=
+        f"Which methods, separated by commas: {_KNOWN}.")] = None,
     model: o.ModelOptions,
     seed: o.Seed = 0,
-    out: Out = None,
+    out: Annotated[Path | None, o.result_folder("compared")] = None,
     results: o.ResultOptions,
-) -> None:
+) -> None:  # fmt: skip
     """Compare pairflip with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.
 
     Example: pairflip compare data.csv --target y --sizes 1-20

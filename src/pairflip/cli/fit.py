@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.search.trace import Trace
 
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")
-]
-
 
 def fit(
     *,
@@ -33,7 +29,7 @@ def fit(
     results: o.ResultOptions,
     k: o.K,
     ridge: o.Ridge = None,
-    out: Out = None,
+    out: Annotated[Path | None, o.result_file("Write the coefficients to this .csv or .tsv file.")] = None,
 ) -> None:
     """Find the best columns of one size, without asking whether it is the right size.
 

@@ -15,30 +15,6 @@ from pairflip.cli.printing import print_json
 from pairflip.cli.results import refuse_existing_file, refuse_input
 from pairflip.text import visible
 
-Units = Annotated[
-    str | None,
-    o.in_model("--units", metavar="LIST", help="Unit of every column, perhaps of the target: m=kg,v=m/s,n=1."),
-]
-Operators = Annotated[
-    str | None,
-    o.in_model("--operators", metavar="LIST", help="Some of + - |-| * / ^-1 ^2 ^3 ^6 sqrt cbrt log exp exp- sin cos; "
-               "others for each rung with ; between.", show_default="+ - |-| * / ^-1 ^2 ^3 sqrt log exp"),
-]  # fmt: skip
-Rungs = Annotated[int, o.in_model("--rungs", metavar="N", min=0, max=4, help="How often operators are applied.")]
-Intercept = Annotated[bool, o.in_model("--intercept/--no-intercept", help="A constant beside the terms.")]
-Sizes = Annotated[str, o.in_search("--sizes", metavar="SIZES", help="Numbers of terms to try: 1-3, or 1,2.")]
-Cv = Annotated[
-    str | None,
-    o.in_search("--cv", metavar="CV", help="Folds: 10, 5x10, blocks:5 or loo.", show_default="10; loo below 20 rows"),
-]
-Keep = Annotated[int, o.in_search("--keep-terms", metavar="N", min=1, help="Terms that screening keeps for each size.")]
-Rule = Annotated[
-    Literal["one_se", "best"],
-    o.in_search("--choose", help="one_se: the fewest terms within a standard error of the lowest error; best: that."),
-]
-Effort = Annotated[o.EffortName, o.in_search("--effort", help="Of the search among terms that were kept.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the law to this .json file.")]
-
 
 def law(
     *,
@@ -46,19 +22,29 @@ def law(
         o.TableOptions, o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups")
     ],
     results: o.ResultOptions,
-    units: Units = None,
-    operators: Operators = None,
-    rungs: Rungs = 2,
-    intercept: Intercept = True,
-    sizes: Sizes = "1-3",
-    cv: Cv = None,
-    choose: Rule = "one_se",
-    keep_terms: Keep = 10_000,
-    effort: Effort = "normal",
+    units: Annotated[str | None, o.in_model("--units", metavar="LIST", help=
+        "Unit of every column, perhaps of the target: m=kg,v=m/s,n=1.")] = None,
+    operators: Annotated[
+        str | None, o.in_model("--operators", metavar="LIST", show_default="+ - |-| * / ^-1 ^2 ^3 sqrt log exp", help=
+        "Some of + - |-| * / ^-1 ^2 ^3 ^6 sqrt cbrt log exp exp- sin cos; others for each rung with ; between.")
+    ] = None,
+    rungs: Annotated[
+        int, o.in_model("--rungs", metavar="N", min=0, max=4, help="How often operators are applied.")] = 2,
+    intercept: Annotated[bool, o.in_model("--intercept/--no-intercept", help="A constant beside the terms.")] = True,
+    sizes: Annotated[
+        str, o.in_search("--sizes", metavar="SIZES", help="Numbers of terms to try: 1-3, or 1,2.")] = "1-3",
+    cv: Annotated[str | None, o.in_search("--cv", metavar="CV", show_default="10; loo below 20 rows", help=
+        "Folds: 10, 5x10, blocks:5 or loo.")] = None,
+    choose: Annotated[Literal["one_se", "best"], o.in_search("--choose", help=
+        "one_se: the fewest terms within a standard error of the lowest error; best: that.")] = "one_se",
+    keep_terms: Annotated[int, o.in_search("--keep-terms", metavar="N", min=1, help=
+        "Terms that screening keeps for each size.")] = 10_000,
+    effort: Annotated[
+        o.EffortName, o.in_search("--effort", help="Of the search among terms that were kept.")] = "normal",
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
-    out: Out = None,
-) -> None:
+    out: Annotated[Path | None, o.result_file("Write the law to this .json file.")] = None,
+) -> None:  # fmt: skip
     """Find an equation for the target: a few terms, made of columns by operators, with units.
 
     Example: pairflip law data.csv --target y --units "m=kg, v=m/s, y=J"

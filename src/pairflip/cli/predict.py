@@ -24,48 +24,32 @@ if TYPE_CHECKING:
 COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
 
-Saved = Annotated[
-    Path | None, typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save.")
-]
-NewData = Annotated[Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")]
-Interval = Annotated[
-    float | None,
-    typer.Option(metavar="FRACTION", help="Fraction of new rows that the intervals are to cover.",
-                 show_default=str(COVERAGE)),
-]  # fmt: skip
-NoInterval = Annotated[bool, typer.Option("--no-interval", help="Predictions only; needs fewer columns.")]
-Size = Annotated[
-    int | None, typer.Option(metavar="K", min=0, help="Number of columns.", show_default="the recommended one")
-]
-PredictWith = Annotated[
-    Literal["subset", "average"] | None,
-    typer.Option("--predict-with", help="The chosen columns, or the average over the models of half-samples, which "
-                 "needs the columns of all of them.", show_default="as in the result"),
-]  # fmt: skip
-IndexColumn = Annotated[
-    str | None, typer.Option("--index", metavar="NAME", help="Column of row names.", show_default="as in the result")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this .csv or .tsv file instead of stdout.")
-]
-
 
 def predict(
     *,
-    result: Saved = None,
-    data: NewData = None,
-    size: Size = None,
-    predict_with: PredictWith = None,
-    interval: Interval = None,
-    no_interval: NoInterval = False,
-    index: IndexColumn = None,
+    result: Annotated[Path | None, typer.Argument(metavar="RESULT", help=
+        "A result folder, its result.json, or a file of SizeCurve.save.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")] = None,
+    size: Annotated[int | None, typer.Option(metavar="K", min=0, show_default="the recommended one", help=
+        "Number of columns.")] = None,
+    predict_with: Annotated[
+        Literal["subset", "average"] | None, typer.Option("--predict-with", show_default="as in the result", help=
+        "The chosen columns, or the average over the models of half-samples, which needs the columns of all of them.")
+    ] = None,
+    interval: Annotated[float | None, typer.Option(metavar="FRACTION", show_default=str(COVERAGE), help=
+        "Fraction of new rows that the intervals are to cover.")] = None,
+    no_interval: Annotated[
+        bool, typer.Option("--no-interval", help="Predictions only; needs fewer columns.")] = False,
+    index: Annotated[str | None, typer.Option("--index", metavar="NAME", show_default="as in the result", help=
+        "Column of row names.")] = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
     thousands: o.Thousands = None,
-    out: Out = None,
+    out: Annotated[Path | None, o.result_file("Write to this .csv or .tsv file instead of stdout.")] = None,
     force: o.ForceFile = False,
     results: Annotated[o.ResultOptions, o.Without("force")],
-) -> None:
+) -> None:  # fmt: skip
     """Predict new rows with a saved result, with intervals.
 
     Example: pairflip predict data-pairflip new.csv

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONG_S = 2.0  # what takes longer is announced
 
-NBest = Annotated[int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")]
-Budget = Annotated[
-    str, typer.Option("--budget", metavar="TIME", help="How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")
-]
-Within = Annotated[
-    str | None, typer.Option("--within", metavar="LIST", help="Count the sets that are at most so much worse: 1%,5%.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the best sets to this .csv or .tsv file.")
-]
-
 
 def prove(
     *,
@@ -43,12 +32,15 @@ def prove(
     run: o.RunOptions,
     results: o.ResultOptions,
     k: o.K,
-    n_best: NBest = 10,
-    budget: Budget = "60s",
-    within: Within = None,
+    n_best: Annotated[
+        int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")] = 10,
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help=
+        "How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")] = "60s",
+    within: Annotated[str | None, typer.Option("--within", metavar="LIST", help=
+        "Count the sets that are at most so much worse: 1%,5%.")] = None,
     ridge: o.Ridge = 0.0,
-    out: Out = None,
-) -> None:
+    out: Annotated[Path | None, o.result_file("Write the best sets to this .csv or .tsv file.")] = None,
+) -> None:  # fmt: skip
     """Prove which columns of one size fit best, and list the next best sets.
 
     Example: pairflip prove data.csv --target y --k 4 --n-best 20

@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairflip import interrupt
-from pairflip.cli.config import config_text, run_settings
+from pairflip.cli.config import config_text
 
 if TYPE_CHECKING:
     import pandas as pd
-    import typer
 
-    from pairflip.cli.options import ResultOptions
     from pairflip.selection import SizeCurve
     from pairflip.tables import Table
 
@@ -34,7 +32,6 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _YOUNG_S = 2.0  # in which a temporary folder that was just made gets its lock
-COLUMNS = "inclusion.csv"
 
 
 class FolderContents(NamedTuple):
@@ -271,47 +268,6 @@ def write_folder(
         save_figures(result, part / "figures")
         if settings:
             (part / "run.toml").write_text(config_text(kind, settings), encoding="utf-8")
-
-
-def finish_probabilities(
-    context: typer.Context,
-    place: Path,
-    options: ResultOptions,
-    result: Any,
-    files: tuple[dict[str, Any], Mapping[str, Lines]],
-    shown: Callable[[], tuple[Any, Any, Any, Any]],
-    title: str,
-    table: Table,
-) -> None:
-    """Write the result of `posterior` or `sample`, a folder or the columns alone into a file, then print it.
-
-    `files` are the record and the tables, `shown` gives the arguments of `print_result`.
-    """
-    from pairflip.cli.printing import print_json, print_places, print_result
-    from pairflip.report.record_pages import save_probability_figures
-
-    record, tables = files
-    record |= {"target": table.target, "source": table.source}
-    if is_table_file(place):
-        write_lines(place, *tables[COLUMNS], "the probabilities")
-    else:
-        settings = run_settings(context, context.params, place)
-        about = {
-            "title": title,
-            "target": table.target,
-            "dropped": [str(item) for item in (*table.dropped, *table.notes)],
-            "command": context.obj,
-            "extra": {"Table": table.source},
-        }
-        write_folder(
-            str(context.command.name), place, options.force, result, tables,
-            {**record, "command": context.obj, "run": dict(settings)}, settings, save_probability_figures, **about,
-        )  # fmt: skip
-    if options.as_json:
-        print_json(record)
-    else:
-        print_result(*shown(), notes=[result.note])
-        print_places(place)
 
 
 def finish(

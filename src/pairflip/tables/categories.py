@@ -61,7 +61,7 @@ class Category:
 
 def indicators(labels: Sequence[str | None], levels: Sequence[str]) -> Floats:
     """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not among the levels."""
-    equal = (np.array(labels, dtype=object)[:, None] == np.array(levels, dtype=object)).astype(np.float64)
+    equal: Floats = (np.array(labels, dtype=object)[:, None] == np.array(levels, dtype=object)).astype(np.float64)
     equal[[label is None for label in labels]] = np.nan
     return equal
 
