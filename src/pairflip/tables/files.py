@@ -198,14 +198,18 @@ def read_parquet(path: Path) -> Raw:
 def read_arrow(path: Path) -> Raw:
     """Read a Feather or Arrow file, or an Arrow stream."""
     need("pyarrow", path, "an Arrow file")
-    ipc = import_module("pyarrow.ipc")
     with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
-        start = handle.read(6)
-        handle.seek(0)
-        if start.startswith(b"FEA1"):
+        if handle.peek(4).startswith(b"FEA1"):
             return _from_arrow(import_module("pyarrow.feather").read_table(handle))
-        reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
-        return _from_arrow(reader.read_all())
+        return _from_arrow(arrow_reader(handle).read_all())
+
+
+def arrow_reader(source: Any) -> Any:
+    """A reader of an Arrow file or stream that is open for reading."""
+    ipc = import_module("pyarrow.ipc")
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
 
 def read_npz(path: Path) -> Raw:
@@ -302,9 +306,7 @@ def _from_arrays(X: NDArray[Any], names: list[str], y: NDArray[Any] | None, targ
 
 def read_npy(path: Path, target: str | None) -> Raw:
     """Map a NumPy file of one array (M, N); columns are called x0, x1, ..."""
-    X = _mapped(path, "a table of shape (rows, columns)")
-    if X.ndim != 2:
-        raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
+    X = mapped_table(path)
     names = [f"x{j}" for j in range(X.shape[1])]
     if target is None or not target.lower().endswith(".npy"):
         return _from_arrays(X, names, None, "", is_array=True)
@@ -315,6 +317,14 @@ def read_npy(path: Path, target: str | None) -> Raw:
     if y.shape not in ((len(X),), (len(X), 1)):
         raise TableError(f"{file.name!r} has shape {y.shape} for {len(X)} rows; expected one value per row.")
     return _from_arrays(X, names, y, file.stem, is_array=True)
+
+
+def mapped_table(path: Path) -> NDArray[Any]:
+    """The table (M, N) of a NumPy file, mapped."""
+    X = _mapped(path, "a table of shape (rows, columns)")
+    if X.ndim != 2:
+        raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
+    return X
 
 
 def _mapped(path: Path, what: str) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from pairflip.block_rows import Rows
 from pairflip.tables.categories import MOST_LEVELS, Category, indicators
 from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
-from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of, unlike
+from pairflip.tables.files import ARROW, PARQUET, TEXT, arrow_reader, mapped_table, need, suffix_of, unlike
 from pairflip.tables.raw import MISSING_WORDS, change
 from pairflip.tables.table import Table
 from pairflip.tables.text_files import SPACES, find_layout
@@ -188,8 +188,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
     """What each column holds by its name: numbers, text, dates, or something else."""
     suffix = suffix_of(file)
     if suffix == ".npy":
-        with _plain_errors(file):
-            return dict.fromkeys((f"x{j}" for j in range(_mapped(file).shape[1])), "numbers")
+        return dict.fromkeys((f"x{j}" for j in range(mapped_table(file).shape[1])), "numbers")
     if suffix not in (*PARQUET, *ARROW, *TEXT):
         raise TableError(
             f"{file.name!r} cannot be read in batches; expected parts in .parquet, .csv, .arrow, .feather or .npy."
@@ -201,7 +200,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
         if suffix in PARQUET:
             schema = import_module("pyarrow.parquet").read_schema(file)
         elif suffix in ARROW:
-            schema = _arrow_reader(file)[0].schema
+            schema = _arrow_reader(file).schema
         else:
             schema = _text_reader(file, None, set()).schema
     kinds: dict[str, str] = {}
@@ -229,7 +228,7 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
     """Batches of rows with these columns."""
     suffix = suffix_of(file)
     if suffix == ".npy":
-        X = _mapped(file)
+        X = mapped_table(file)
         at = [int(name.removeprefix("x")) for name in columns]
         for first in range(0, len(X), _BATCH):
             yield dict(zip(columns, np.asarray(X[first : first + _BATCH])[:, at].T, strict=True))
@@ -241,28 +240,23 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
             parquet = import_module("pyarrow.parquet").ParquetFile(file, pre_buffer=False)
             how: dict[str, Any] = {"batch_size": _BATCH, "columns": list(columns)}
             groups = range(parquet.num_row_groups)
-            every: Iterable[Any] = chain.from_iterable(
+            batches: Iterable[Any] = chain.from_iterable(
                 parquet.iter_batches(row_groups=[group], **how) for group in groups
             )
         elif text:
-            every = _text_reader(file, list(columns), as_text)
+            batches = _text_reader(file, list(columns), as_text)
         else:
-            reader, is_file = _arrow_reader(file)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
-            every = (batch.select(list(columns)) for batch in batches)
-        for batch in every:
+            reader = _arrow_reader(file)
+            is_file = hasattr(reader, "num_record_batches")
+            whole = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            batches = (batch.select(list(columns)) for batch in whole)
+        for batch in batches:
             yield batch
             done.append(batch.num_rows)
 
 
-def _arrow_reader(file: Path) -> tuple[Any, bool]:
-    """A reader of an Arrow file or stream, and whether it is a file."""
-    arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-    source = arrow.memory_map(str(file))
-    if source.read(6) == b"ARROW1":
-        return ipc.open_file(source), True
-    source.seek(0)
-    return ipc.open_stream(source), False
+def _arrow_reader(file: Path) -> Any:
+    return arrow_reader(import_module("pyarrow").memory_map(str(file)))
 
 
 def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> Any:
@@ -293,13 +287,6 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
             null_values=["", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS],
         ),
     )  # fmt: skip
-
-
-def _mapped(file: Path) -> NDArray[Any]:
-    array = np.load(file, mmap_mode="r", allow_pickle=False)
-    if array.ndim != 2 or array.dtype.kind not in "iufb":
-        raise ValueError(f"an array of shape {array.shape} and {array.dtype}, where rows of numbers were expected")
-    return np.asarray(array)
 
 
 def _numbers(batch: Any, name: str, file: Path) -> NDArray[Any]:
