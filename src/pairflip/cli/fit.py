@@ -23,7 +23,7 @@ def fit(
     table: Annotated[o.TableOptions, o.Without("groups")],
     model: o.ModelOptions,
     limits: o.LimitOptions,
-    fitted: o.LossOptions,
+    response: o.LossOptions,
     search: Annotated[o.SearchOptions, o.Without("polish")],
     run: o.RunOptions,
     results: o.ResultOptions,
@@ -46,7 +46,7 @@ def fit(
 
         if out is not None:
             check_file(out, results.force, table.data)
-        loaded = load(table, fitted)
+        loaded = load(table, response)
         problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
         size, threads = check_size(problem, k), o.check_jobs(run.jobs)
         for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):

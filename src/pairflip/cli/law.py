@@ -71,16 +71,16 @@ def law(
         given: Any = DEFAULT if operators is None else operators
         if operators is not None and ";" in operators:
             given = [part.replace(",", " ").split() for part in operators.split(";")]
-        found = find_law(
+        equation = find_law(
             pd.DataFrame(loaded.table.X, columns=loaded.table.names),
             pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
             intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
             seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,
         )  # fmt: skip
         if out is not None:
-            write_whole(out, (json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
+            write_whole(out, (json.dumps(equation.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
             say(f"The law is in {out}.")
         if results.as_json:
-            print_json(found.to_dict())
+            print_json(equation.to_dict())
         else:
-            typer.echo("\n".join(visible(line) for line in str(found).split("\n")))
+            typer.echo("\n".join(visible(line) for line in str(equation).split("\n")))

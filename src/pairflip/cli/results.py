@@ -43,17 +43,15 @@ class FolderContents(NamedTuple):
     page: str = "report.html"
 
 
-def _contents(files: str, *rest: str) -> FolderContents:
-    return FolderContents(frozenset(files.split()), *rest)
+def _contents(files: str, mark: str, suffix: str, page: str = "report.html") -> FolderContents:
+    return FolderContents(frozenset(files.split()), mark, suffix, page)
 
 
 FOLDERS = {
     # surface.csv and states.csv are of version 0.2: --force replaces its folders, too
     "select": _contents(
         "clusters.csv coefficients.csv curve.csv figures half_samples.csv inclusion.csv predictions.csv report.html "
-        "result.json run.toml selection_counts.csv surface.csv targets.csv",
-        "result.json",
-        "pairflip",
+        "result.json run.toml selection_counts.csv surface.csv targets.csv", "result.json", "pairflip",
     ),
     "compare": _contents(
         "compare.html comparison.csv comparison.json figures methods.csv", "comparison.json", "compared", "compare.html"
@@ -63,16 +61,14 @@ FOLDERS = {
     ),
     "publish": _contents(
         "equation.json equation.tex equation.txt figures methods.tex methods.txt model.onnx model.py paper.tex "
-        "references.bib results.tex results.txt table_coefficients.tex table_sizes.tex tables.xlsx",
-        "equation.json",
+        "references.bib results.tex results.txt table_coefficients.tex table_sizes.tex tables.xlsx", "equation.json",
         "published",
     ),
     "sample": _contents(
         "figures inclusion.csv pairs.csv report.html run.toml sample.json sets.csv states.csv temperatures.csv",
-        "sample.json",
-        "sample",
+        "sample.json", "sample",
     ),
-}
+}  # fmt: skip
 
 
 def checked_place(command: str, out: Path | None, force: bool, data: Path | None, journal: Path | None = None) -> Path:
@@ -344,38 +340,39 @@ def result_file(saved: Path) -> Path:
     return saved / "result.json" if saved.is_dir() else saved
 
 
+_CHANGE = {"what": str, "why": str, "names": [str], "says": str}
+_TABLE = {
+    "source": str, "target": str, "row_names": [str], "dropped": [_CHANGE], "notes": [_CHANGE], "index": str,
+    "event": str, "categories": {"*": {"*": str}},
+}  # fmt: skip
+
+
 def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
     """What result.json says about the table, checked; nothing where a curve was saved from Python."""
-    table = record.get("table")
-    if table is None:
+    if record.get("table") is None:
         return {}
-    whole = isinstance(table, dict) and isinstance(table.get("source"), str) and isinstance(table.get("target"), str)
+    table: Any = record["table"]
+    if isinstance(table, dict):
+        table = {name: value for name, value in table.items() if value is not None}
+    whole = _has_shape(table, _TABLE)
     if whole:
-        rows, categories = table.get("row_names"), table.get("categories", {})
-        changes = [table.get(part, []) for part in ("dropped", "notes")]
-        whole = (
-            (rows is None or (_all(rows, str) and len(rows) == n_rows))
-            and isinstance(table.get("index", ""), str)
-            and isinstance(table.get("event", ""), str)
-            and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
-            and isinstance(categories, dict)
-            and _all(list(categories.values()), dict)
-            and all(_all(list(levels.values()), str) for levels in categories.values())
-        )
+        changes = [*table.get("dropped", []), *table.get("notes", [])]
+        whole = {"source", "target"} <= table.keys()
+        whole = whole and ("row_names" not in table or len(table["row_names"]) == n_rows)
+        whole = whole and all({"what", "why", "names"} <= item.keys() <= _CHANGE.keys() for item in changes)
     if not whole:
         raise ValueError("result.json is damaged (table); expected what pairflip select wrote: select again.")
     return dict(table)
 
 
-def _all(values: Any, kind: type) -> bool:
-    return isinstance(values, list) and all(isinstance(each, kind) for each in values)
-
-
-def _is_change(item: dict[str, Any]) -> bool:
-    """Whether this is a `Change`, as JSON."""
-    texts = {name: value for name, value in item.items() if name != "names"}
-    return {"what", "why"} <= texts.keys() <= {"what", "why", "says"} and (
-        _all(list(texts.values()), str) and _all(item.get("names"), str)
+def _has_shape(value: Any, shape: Any) -> bool:
+    """Whether a value of JSON is of a type; of [shape], a list of such; of {key: shape}, "*" being any other key."""
+    if isinstance(shape, type):
+        return isinstance(value, shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_has_shape(each, shape[0]) for each in value)
+    return isinstance(value, dict) and all(
+        _has_shape(each, shape.get(key, shape.get("*", object))) for key, each in value.items()
     )
 
 

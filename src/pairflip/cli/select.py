@@ -25,7 +25,7 @@ def select(
     table: o.TableOptions,
     model: o.ModelOptions,
     limits: o.LimitOptions,
-    fitted: o.LossOptions,
+    response: o.LossOptions,
     ridge: Annotated[
         str | None, o.in_model("--ridge", metavar="RIDGE", show_default="0; auto for classes, counts and times", help=
         "Penalty on the squares of the coefficients, in the units of the table; auto: choose the shrinkage together "
@@ -95,7 +95,7 @@ def select(
             refuse_journal(journal, None, table.data)
         else:
             folder = checked_place("select", out, results.force, table.data, journal)
-        loaded = load(table, fitted)
+        loaded = load(table, response)
         problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
         how["groups"] = loaded.groups
         if journal is not None and shard is not None:

@@ -47,7 +47,8 @@ def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> t
     y = as_numbers(frame[at])
     if y is None:
         raise odd_target(frame, at, name, marks)
-    return y, change("column", "of true and false, read as 1 and 0", [name] if is_boolean(frame[at]) else [])
+    notes = change("column", "of true and false, read as 1 and 0", [name] if is_boolean(frame[at]) else [])
+    return np.ascontiguousarray(y), notes
 
 
 def as_candidates(
