@@ -10,6 +10,7 @@ from _errors import sentence_of
 from pairflip.tables import Change, TableError, read_table
 from pairflip.tables.cleaning import as_candidates
 from pairflip.tables.kinds import as_numbers, describe
+from pairflip.tables.raw import Raw
 
 GOOD = "a,b,y\n1,2,3\n4,5,7\n7,9,9\n1,1,2\n"
 
@@ -189,7 +190,7 @@ def test_kinds_of_columns(values, numbers):
     found = as_numbers(values)
     if numbers is None:
         assert found is None
-        call = lambda: as_candidates(pd.DataFrame({0: values}), [0], ["a"], drop_text=False)  # noqa: E731
+        call = lambda: as_candidates(Raw(pd.DataFrame({0: values}), ["a"]), [0], drop_text=False)  # noqa: E731
         assert "--drop-text" in sentence_of(TableError, call)
     else:
         assert found.dtype == np.float64
@@ -221,7 +222,7 @@ def test_blocks_of_columns_keep_their_order():
     frame = pd.DataFrame(values)
     frame[70] = frame[70] > 0
     at = [j for j in range(200) if j % 3]
-    X, names, _, notes = as_candidates(frame, at, [f"x{j}" for j in range(200)], drop_text=False)
+    X, names, _, notes = as_candidates(Raw(frame, [f"x{j}" for j in range(200)]), at, drop_text=False)
     values[:, 70] = values[:, 70] > 0
     np.testing.assert_array_equal(X, values[:, at])
     assert names == [f"x{j}" for j in at]

@@ -17,15 +17,13 @@ import numpy as np
 from pairflip.least_squares import Floats
 from pairflip.tables.columns import fresh_name, matching
 from pairflip.tables.errors import TableError
-from pairflip.tables.kinds import READINGS, Marks, as_numbers, describe, is_number, is_plain
-from pairflip.tables.raw import Change
+from pairflip.tables.kinds import as_numbers, describe, is_number, is_plain
+from pairflip.tables.raw import Change, Raw
 from pairflip.text import label_text, listed, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-Asked = Iterable[str] | Literal[True]
 MOST_LEVELS = 20
 FEWEST_ROWS = 2
 KIND = "of categories, read as columns of 0 and 1"
@@ -113,26 +111,25 @@ def why_not(labels: Sequence[str | None]) -> str | None:
     return None
 
 
-def may_be_categories(column: pd.Series[Any], marks: Marks | None) -> bool:
+def may_be_categories(raw: Raw, at: int) -> bool:
     """Whether a column of text may be read as categories."""
-    return describe(column, marks or READINGS[0]) == "text" and why_not(labels_of(column)) is None
+    return describe(raw.frame[at], raw.reading) == "text" and why_not(labels_of(raw.frame[at])) is None
 
 
-def may_be_classes(column: pd.Series[Any], marks: Marks | None) -> bool:
+def may_be_classes(raw: Raw, at: int) -> bool:
     """Whether a target of text is meant as classes: categories, none of which is a number."""
-    words = {label for label in labels_of(column) if label is not None}
-    return may_be_categories(column, marks) and not any(is_number(word, marks or READINGS[0]) for word in words)
+    words = {label for label in labels_of(raw.frame[at]) if label is not None}
+    return may_be_categories(raw, at) and not any(is_number(word, raw.reading) for word in words)
 
 
-def find_categories(
-    frame: pd.DataFrame, candidates: Sequence[int], names: Sequence[str], asked: Asked, marks: Marks | None
-) -> dict[int, Category]:
+def find_categories(raw: Raw, candidates: Sequence[int], asked: Iterable[str] | Literal[True]) -> dict[int, Category]:
     """The columns that are to be read as categories, by position."""
+    names = raw.names
     if asked is True:
-        text = [j for j in candidates if not is_plain(frame.dtypes[j]) and as_numbers(frame[j]) is None]
-        wanted = {j for j in text if may_be_categories(frame[j], marks)}
+        text = [j for j in candidates if not is_plain(raw.frame.dtypes[j]) and as_numbers(raw.frame[j]) is None]
+        wanted = {j for j in text if may_be_categories(raw, j)}
     else:
-        wanted = matching([asked] if isinstance(asked, str) else asked, names, "--categories")
+        wanted = matching(asked, names, "--categories")
         for j in sorted(wanted - set(candidates)):
             raise TableError(
                 f"--categories names {quoted(names[j])}, which is not among the columns to choose from; expected "
@@ -141,7 +138,7 @@ def find_categories(
     categories: dict[int, Category] = {}
     taken = set(names)
     for j in sorted(wanted):
-        labels = labels_of(frame[j])
+        labels = labels_of(raw.frame[j])
         reason = why_not(labels)
         if reason is not None:
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
@@ -149,10 +146,10 @@ def find_categories(
     return categories
 
 
-def refuse_gaps(frame: pd.DataFrame, categories: dict[int, Category]) -> None:
+def refuse_gaps(raw: Raw, categories: dict[int, Category]) -> None:
     """Refuse rows without a category."""
     for j, category in categories.items():
-        lost = labels_of(frame[j]).count(None)
+        lost = labels_of(raw.frame[j]).count(None)
         if lost:
             raise TableError(
                 f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "

@@ -18,7 +18,6 @@ from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import (
     FEW,
     KINDS,
-    READINGS,
     Marks,
     as_numbers,
     both_readings,
@@ -31,7 +30,7 @@ from pairflip.tables.kinds import (
     readings,
     simplest,
 )
-from pairflip.tables.raw import Change, change
+from pairflip.tables.raw import Change, Raw, change
 from pairflip.text import listed, numbered, plural, quoted
 
 if TYPE_CHECKING:
@@ -42,38 +41,35 @@ TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
-def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> tuple[Floats, list[Change]]:
+def as_target(raw: Raw, at: int) -> tuple[Floats, list[Change]]:
     """The target as numbers."""
-    y = as_numbers(frame[at])
+    y = as_numbers(raw.frame[at])
     if y is None:
-        raise odd_target(frame, at, name, marks)
-    notes = change("column", "of true and false, read as 1 and 0", [name] if is_boolean(frame[at]) else [])
+        raise odd_target(raw, at)
+    booleans = [raw.names[at]] if is_boolean(raw.frame[at]) else []
+    notes = change("column", "of true and false, read as 1 and 0", booleans)
     return np.ascontiguousarray(y), notes
 
 
 def as_candidates(
-    frame: pd.DataFrame,
-    at: Sequence[int],
-    names: Sequence[str],
-    drop_text: bool,
-    marks: Marks | None = None,
-    rows_are_named: bool = False,
+    raw: Raw, at: Sequence[int], drop_text: bool, rows_are_named: bool = False
 ) -> tuple[Floats, list[str], list[Change], list[Change]]:
-    """The columns to choose from as one array."""
+    """The columns to choose from as one array, their names, what was dropped, and what to note."""
+    frame, names = raw.frame, raw.names
     dtypes = frame.dtypes.tolist()
     odd = {j: frame[j] for j in at if not is_plain(dtypes[j])}
     converted = {j: as_numbers(column) for j, column in odd.items()}
     nonsense = [j for j, values in converted.items() if values is None]
     dropped: list[Change] = []
     if nonsense and not drop_text:
-        raise odd_columns(frame, nonsense, names, marks, rows_are_named)
-    kinds = {j: describe(odd[j], marks or READINGS[0]) for j in nonsense}
+        raise odd_columns(raw, nonsense, rows_are_named)
+    kinds = {j: describe(odd[j], raw.reading) for j in nonsense}
     for kind in KINDS:
         dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
     numbers = {j: values for j, values in converted.items() if values is not None}
     usable = [j for j in at if j in numbers or j not in odd]
     if not usable:
-        raise no_column_left(frame, at, names, kinds, marks)
+        raise no_column_left(raw, at, kinds)
     X = np.empty((len(frame), len(usable)))
     for start in range(0, len(usable), TOGETHER):
         block = usable[start : start + TOGETHER]
@@ -172,38 +168,37 @@ def _pick(names: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
     return [names[j] for j in np.flatnonzero(chosen).tolist()]
 
 
-def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
+def odd_target(raw: Raw, at: int) -> TableError:
     """The error of a target that does not consist of numbers."""
-    if may_be_classes(frame[at], marks):
-        kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
+    name = raw.names[at]
+    if may_be_classes(raw, at):
+        kinds = sorted_labels({str(value).strip() for value in raw.frame[at].dropna()})
         return TableError(
             f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
             "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."
         )
-    return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
+    return _odd(raw, at, f"The target {quoted(name)}", "choose another --target or encode it")
 
 
-def odd_needed(frame: pd.DataFrame, at: int, column: str, marks: Marks | None) -> TableError:
+def odd_needed(raw: Raw, at: int, column: str) -> TableError:
     """The error of a column of new rows that does not consist of numbers though a model needs it."""
-    return _odd(frame, at, f"The column {column}", marks, "correct these values, or leave them empty")
+    return _odd(raw, at, f"The column {column}", "correct these values, or leave them empty")
 
 
-def _odd(frame: pd.DataFrame, at: int, subject: str, marks: Marks | None, otherwise: str) -> TableError:
+def _odd(raw: Raw, at: int, subject: str, otherwise: str) -> TableError:
     """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
-    column = frame[at]
-    kind = describe(column, marks or READINGS[0])
-    row, value = _telling(column, marks or READINGS[0])
-    fix = otherwise if kind in WORDS else how_to_read(frame, at, marks)
+    kind = describe(raw.frame[at], raw.reading)
+    row, value = _telling(raw, at)
+    fix = otherwise if kind in WORDS else how_to_read(raw, at)
     return TableError(f"{subject} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}.")
 
 
-def odd_columns(
-    frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
-) -> TableError:
+def odd_columns(raw: Raw, bad: Sequence[int], rows_are_named: bool) -> TableError:
     """The error of columns that do not consist of numbers."""
-    kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
+    frame, names = raw.frame, raw.names
+    kinds = {j: describe(frame[j], raw.reading) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
-    fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
+    fixes = [how_to_read(raw, j) for j in kinds if j not in words][:1]
     may = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
     label = min(may, key=lambda j: not frame[j].astype(str).is_unique, default=None)  # names are mostly all different
     index = None if label is None else f"--index {quoted(names[label])}"
@@ -212,11 +207,11 @@ def odd_columns(
             f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
         )
     elif words:
-        categories = [j for j in words if may_be_categories(frame[j], marks)]
+        categories = [j for j in words if may_be_categories(raw, j)]
         fixes.append(_about_words(len(bad), None if label in categories else index, [names[j] for j in categories]))
     end = f"; expected numbers: {'; '.join(fixes)}."
     if len(set(kinds.values())) == 1:
-        row, value = _telling(frame[bad[0]], marks or READINGS[0])
+        row, value = _telling(raw, bad[0])
         verb = "holds" if len(bad) == 1 else "hold"
         start = f"{plural(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
         end = f" ({numbered('row', row)}: {quoted(value)})" + end
@@ -228,24 +223,23 @@ def odd_columns(
     return TableError(start + ", ".join(shown) + more + end)
 
 
-def no_column_left(
-    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
-) -> TableError:
+def no_column_left(raw: Raw, at: Sequence[int], kinds: dict[int, str]) -> TableError:
     """The error of a table without any column of numbers."""
     commas = [j for j, kind in kinds.items() if kind not in WORDS]
-    fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
+    fix = how_to_read(raw, commas[0]) if commas else "encode some as numbers"
     return TableError(
-        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((raw.names[j] for j in at), 2)}; "
         f"expected at least one to choose from: {fix}."
     )
 
 
-def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
+def how_to_read(raw: Raw, at: int) -> str:
     """What to do about commas or points in the numbers of a column; where two readings are possible, both."""
+    marks = raw.marks
     if marks is None:
         return "store them as numbers in the file"
-    possible = simplest(_settled(frame, at, marks))
-    _, value = first_odd(frame[at], marks)
+    possible = simplest(_settled(raw.frame, at, marks))
+    _, value = first_odd(raw.frame[at], marks)
     if not possible:
         given = marks.thousands or ","
         return f"write groups of three digits after each {quoted(given)}, as in 1{given}490, or correct {quoted(value)}"
@@ -267,12 +261,12 @@ def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
     return fitting or of_column
 
 
-def _telling(column: pd.Series[Any], marks: Marks) -> tuple[int, str]:
-    """Position and text of the first value that is not a number, if possible of one that has a single meaning."""
-    for at, value in enumerate(column.to_numpy(object)):
-        if isinstance(value, str) and not is_number(value, marks) and len(simplest(readings([value]))) == 1:
-            return at, value
-    return first_odd(column, marks)
+def _telling(raw: Raw, at: int) -> tuple[int, str]:
+    """Row and text of the first value that is not a number, if possible of one that has a single meaning."""
+    for row, value in enumerate(raw.frame[at].to_numpy(object)):
+        if isinstance(value, str) and not is_number(value, raw.reading) and len(simplest(readings([value]))) == 1:
+            return row, value
+    return first_odd(raw.frame[at], raw.reading)
 
 
 def _has_fractions(frame: pd.DataFrame) -> bool:

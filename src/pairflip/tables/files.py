@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged, shown_path
 from pairflip.tables.kinds import Marks
-from pairflip.tables.raw import MISSING_WORDS, Change, Raw, names_at_the_front, texts_of
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of
 from pairflip.tables.text_files import read_text, too_long
 from pairflip.text import listed, plural, quoted
 
@@ -67,11 +68,25 @@ def read_raw(
     index: str | None = None,
     target: str | None = None,
 ) -> Raw:
-    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
-    options = {"sheet": sheet, "decimal": decimal, "thousands": thousands, "index": index, "target": target}
-    if len(files := named_files(Path(path))) > 1:
-        return _together(files, [read_raw(file, **options) for file in files])
-    (file,) = files
+    """Read the columns of a file or of its parts; columns with neither name nor values are left out, names differ."""
+    files = named_files(Path(path))
+    raw = _together(files, [_read_file(file, sheet, decimal, thousands, index, target) for file in files])
+    blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
+    if blank:  # separators at the end of the lines, or spreadsheet margins
+        others = [j for j in range(len(raw.names)) if j not in set(blank)]
+        raw = replace(
+            raw, frame=raw.frame[others].set_axis(range(len(others)), axis=1), names=[raw.names[j] for j in others],
+            either=[others.index(j) for j in raw.either],
+            dropped=change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank)),
+        )  # fmt: skip
+    names, renamed = visible_names(raw.names)
+    return replace(raw, names=names, originals=raw.names, renamed=renamed)
+
+
+def _read_file(
+    file: Path, sheet: str | None, decimal: str | None, thousands: str | None, index: str | None, target: str | None
+) -> Raw:
+    """Read the columns of one file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
     with _plain_file_errors(file):
         if not file.is_file():
             _refuse_absent(file)
@@ -106,6 +121,8 @@ def _together(files: Sequence[Path], parts: Sequence[Raw]) -> Raw:
     import pandas as pd
 
     first = parts[0]
+    if len(parts) == 1:
+        return first
     for file, part in zip(files[1:], parts[1:], strict=True):
         if part.names != first.names:
             raise unlike(file, part.names, files[0], first.names)

@@ -54,10 +54,10 @@ def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
 
 @dataclass(frozen=True)
 class Raw:
-    """A file's columns and their names."""
+    """A file's columns and their names; the last three are filled by `files.read_raw`."""
 
     frame: pd.DataFrame  # (M, N), columns are labelled 0 to N - 1
-    names: list[str]  # N, as in the file: empty where a column has none, and possibly not unique
+    names: list[str]  # N, all different; before `read_raw` has done that, as in the file
     row_names: list[str] | None = None  # M, where the file itself sets them apart
     notes: list[Change] = field(default_factory=list)  # what reading decided
     marks: Marks | None = None  # with which a text table was read; None where numbers are not written in letters
@@ -66,6 +66,14 @@ class Raw:
     sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
     target: str | None = None  # name of the first column, where the file sets the target apart
     is_array: bool = False  # one array of numbers, none of which number the rows; large ones are used without a copy
+    originals: list[str] = field(default_factory=list)  # names in the file: empty where a column has none
+    renamed: list[Change] = field(default_factory=list)
+    dropped: list[Change] = field(default_factory=list)  # blank columns
+
+    @property
+    def reading(self) -> Marks:
+        """How numbers are written in columns of words."""
+        return self.marks or Marks()
 
     def names_in(self, at: int) -> list[str]:
         """A column as names of the rows."""

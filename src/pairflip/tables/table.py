@@ -16,7 +16,6 @@ from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
 from pairflip.tables.categories import (
-    Asked,
     as_classes,
     column_labels,
     find_categories,
@@ -26,7 +25,7 @@ from pairflip.tables.categories import (
     refuse_gaps,
 )
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names, visible_names
+from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names
 from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.files import LARGE, about_sheets, read_raw
 from pairflip.tables.kinds import in_order, is_plain
@@ -108,7 +107,7 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     classes: bool | None = False,
-    categories: Asked = (),
+    categories: Iterable[str] | Literal[True] = (),
     used: Iterable[str] = (),
 ) -> Table:
     """Read a table of candidates and a target.
@@ -157,34 +156,31 @@ def read_table(
     """
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
-    keep, drop, used = ([each] if isinstance(each, str) else list(each) for each in (keep, drop, used))
-    asked: list[str] | Literal[True] = True
-    if categories is not True:
-        asked = [categories] if isinstance(categories, str) else list(categories)
-    if raw.is_array and asked is not True and asked:
+    by_name = [] if categories is True else categories
+    keep, drop, used, by_name = (
+        [each] if isinstance(each, str) else list(each) for each in (keep, drop, used, by_name)
+    )
+    if raw.is_array and by_name:
         raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
-    dropped = list[Change]()
-    if "" in raw.names:
-        raw, dropped = without_blank_columns(raw)
     with naming_sheets(raw):
         if raw.target is not None and (target is None or target.lower().endswith(".npy")):
             target = raw.target
-        fixed = used if asked is True else [*used, *asked]
-        names, chosen, notes = _choose_columns(raw, source, target, index, keep, drop, fixed)
+        chosen, notes = _choose_columns(raw, source, target, index, keep, drop, [*used, *by_name])
+    names = raw.names
     label, column = names[chosen.target], raw.frame[chosen.target]
-    by_itself = classes is None and not is_plain(column.dtype) and may_be_classes(column, raw.marks)
+    by_itself = classes is None and not is_plain(column.dtype) and may_be_classes(raw, chosen.target)
     y, labels = np.zeros(len(raw.frame)), None
     about_values, problems = list[Change](), list[str]()
     with noted(problems):
         if classes or by_itself:
             y, labels = as_classes(column_labels(column), label)
         else:
-            y, about_values = as_target(raw.frame, chosen.target, label, raw.marks)
-    kinds = find_categories(raw.frame, chosen.candidates, names, asked, raw.marks) if asked else {}
+            y, about_values = as_target(raw, chosen.target)
+    kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name)
     sentences = len(problems)
-    if missing is None and kinds:
+    if missing is None:
         with noted(problems):
-            refuse_gaps(raw.frame, kinds)
+            refuse_gaps(raw, kinds)
     gaps_are_told = len(problems) > sentences
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
@@ -194,11 +190,11 @@ def read_table(
         X, columns = as_it_is, [names[j] for j in others]
     elif others or not kinds:
         with noted(problems):
-            X, columns, text, boolean = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+            X, columns, text, boolean = as_candidates(raw, others, drop_text, named)
             about_values += boolean
         if not columns:  # values may be missing in the columns of numbers, too
             with suppress(TableError):
-                X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
+                X, columns, _, _ = as_candidates(raw, others, True, named)
     for j, category in kinds.items():
         made = indicators(labels_of(raw.frame[j]), category.levels)
         without = int(np.isnan(made[:, 0]).sum()) if missing == "keep" else 0
@@ -219,10 +215,11 @@ def read_table(
         row_names=rows,
         target=label,
         source=source,
-        dropped=dropped + chosen.dropped + text + lost,
+        dropped=raw.dropped + chosen.dropped + text + lost,
         notes=raw.notes
+        + raw.renamed
         + notes
-        + about_commas(raw, names, {label, *columns})
+        + about_commas(raw, {label, *columns})
         + about_values
         + _constant_columns(X, columns)
         + _about_target(y, label, labels, by_itself),
@@ -242,22 +239,22 @@ def _choose_columns(
     keep: Sequence[str],
     drop: Sequence[str],
     used: Sequence[str],
-) -> tuple[list[str], ChosenColumns, list[Change]]:
-    """Names that differ, the columns that are asked for, and what is to be said about it."""
+) -> tuple[ChosenColumns, list[Change]]:
+    """The columns that are asked for, and a note where one of them numbers the rows."""
     if len(raw.frame) < 2:
         where = "" if raw.is_array else " below the header"
         raise TableError(f"{source!r} has {plural(len(raw.frame), 'row')}{where}; expected at least two rows.")
     if not raw.names:
         raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
-    names, notes = visible_names(raw.names)
-    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
+    names, notes = raw.names, list[Change]()
+    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.originals)
     free = not (keep or raw.is_array) and raw.row_names is None and names[0] not in separate_names(used, names)
-    if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
+    if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], names[0]):
         use, first = "taken as their names" if chosen.index is None else "left out", quoted(names[0])
         says = f"the first column, {first}, numbers the rows and was {use} (--keep '/./' chooses from it, too)"
         notes.append(Change("column", f"that numbers the rows, {use}", (names[0],), says))
         chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
-    return names, chosen, notes
+    return chosen, notes
 
 
 def _without_copy(frame: pd.DataFrame, at: Sequence[int]) -> NDArray[Any] | None:
@@ -300,10 +297,10 @@ def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itsel
     return [Change("target", "of text, taken as classes", (target,), says)]
 
 
-def about_commas(raw: Raw, names: Sequence[str], used: set[str]) -> list[Change]:
+def about_commas(raw: Raw, used: set[str]) -> list[Change]:
     """Columns in use whose commas were read as decimal commas though they may mark thousands."""
     why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
-    return change("column", why, (names[j] for j in raw.either if names[j] in used))
+    return change("column", why, (raw.names[j] for j in raw.either if raw.names[j] in used))
 
 
 @contextmanager
@@ -316,15 +313,3 @@ def naming_sheets(raw: Raw) -> Iterator[None]:
             raise
         sheets = about_sheets(raw.sheets[0], raw.sheets[1:])
         raise TableError(f"{str(error).removesuffix('.')}; {sheets}.") from None
-
-
-def without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
-    """Leave out columns with neither name nor values: separators at the end of the lines, or spreadsheet margins."""
-    blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
-    if not blank:
-        return raw, []
-    others = [j for j in range(len(raw.names)) if j not in set(blank)]
-    frame = raw.frame[others].set_axis(range(len(others)), axis=1)
-    dropped = change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank))
-    either = [others.index(j) for j in raw.either]
-    return replace(raw, frame=frame, names=[raw.names[j] for j in others], either=either), dropped
