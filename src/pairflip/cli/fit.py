@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
 from pairflip.cli.results import check_file, write_lines
@@ -35,47 +35,46 @@ def fit(
 
     Example: pairflip fit data.csv --target y --k 3
     """
-    with plain_errors():
-        from pairflip.interrupt import exit_code
-        from pairflip.jobs import local_threads
-        from pairflip.progress import expected_time
-        from pairflip.search.best_subset import Interrupted, best_subset
-        from pairflip.search.effort import check_size, model_seconds
-        from pairflip.search.schedule import as_schedule
-        from pairflip.selection.facts import copy_words, target_copies
+    from pairflip.interrupt import exit_code
+    from pairflip.jobs import local_threads
+    from pairflip.progress import expected_time
+    from pairflip.search.best_subset import Interrupted, best_subset
+    from pairflip.search.effort import check_size, model_seconds
+    from pairflip.search.schedule import as_schedule
+    from pairflip.selection.facts import copy_words, target_copies
 
-        if out is not None:
-            check_file(out, results.force, table.data)
-        loaded = load(table, response)
-        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
-        size, threads = check_size(problem, k), o.check_jobs(run.jobs)
-        for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
-            say(text)
-        if search.chains is not None or search.schedule != "auto" or search.method == "anneal":
-            seconds = model_seconds(problem, size, as_schedule(search.schedule), search.chains, threads)
-            expected = expected_time(seconds, local_threads(threads))
-            if expected is not None and not results.quiet:
-                say(f"{expected}.")
-        stopped = None
-        try:
-            trace = best_subset(
-                problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
-                n_jobs=threads, progress=results.progress, method=search.method, effort=search.effort,
-                prove=search.prove,
-            )  # fmt: skip
-        except Interrupted as error:
-            say("interrupted; this is the best found so far.")
-            stopped, trace = error, error.trace
-        record = _record(problem, trace) | {"target": loaded.table.target, "source": loaded.table.source}
-        if out is not None:
-            lines: list[list[Any]] = [[name, kind, *values] for name, kind, values in _rows(record)]
-            write_lines(out, ["column", "kind", *_heads(record)], lines, "the coefficients")
-        if results.as_json:
-            print_json(record)
-        else:
-            _print(record)
-        if stopped is not None:
-            raise typer.Exit(exit_code())
+    if out is not None:
+        check_file(out, results.force, table.data)
+    loaded = load(table, response)
+    problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
+    size, threads = check_size(problem, k), o.check_jobs(run.jobs)
+    for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
+        say(text)
+    if search.chains is not None or search.schedule != "auto" or search.method == "anneal":
+        seconds = model_seconds(problem, size, as_schedule(search.schedule), search.chains, threads)
+        expected = expected_time(seconds, local_threads(threads))
+        if expected is not None and not results.quiet:
+            say(f"{expected}.")
+    stopped = None
+    try:
+        trace = best_subset(
+            problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
+            n_jobs=threads, progress=results.progress, method=search.method, effort=search.effort,
+            prove=search.prove,
+        )  # fmt: skip
+    except Interrupted as error:
+        say("interrupted; this is the best found so far.")
+        stopped, trace = error, error.trace
+    record = _record(problem, trace) | {"target": loaded.table.target, "source": loaded.table.source}
+    if out is not None:
+        lines: list[list[Any]] = [[name, kind, *values] for name, kind, values in _rows(record)]
+        write_lines(out, ["column", "kind", *_heads(record)], lines, "the coefficients")
+    if results.as_json:
+        print_json(record)
+    else:
+        _print(record)
+    if stopped is not None:
+        raise typer.Exit(exit_code())
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json
 from pairflip.cli.results import refuse_existing_file, refuse_input
@@ -49,38 +49,37 @@ def law(
 
     Example: pairflip law data.csv --target y --units "m=kg, v=m/s, y=J"
     """
-    with plain_errors():
-        from pairflip.features import find_law
-        from pairflip.features.expressions import DEFAULT
-        from pairflip.report.save import write_whole
+    from pairflip.features import find_law
+    from pairflip.features.expressions import DEFAULT
+    from pairflip.report.save import write_whole
 
-        if out is not None:
-            if out.suffix.lower() != ".json":
-                raise ValueError(f"--out {str(out)!r} has another suffix than .json, which is what is written.")
-            refuse_input(out, table.data, "the table")
-            refuse_existing_file(out, results.force)
-        if cv is not None:
-            o.check_cv(cv)
-        loaded = load(table)
-        if loaded.beside_y or loaded.table.classes is not None:
-            raise ValueError(f"--target {table.target!r} is not one column of numbers, which is what a law predicts.")
-        for item in [] if results.quiet else (*loaded.table.dropped, *loaded.table.notes):
-            say(f"{item}.")
-        import pandas as pd
+    if out is not None:
+        if out.suffix.lower() != ".json":
+            raise ValueError(f"--out {str(out)!r} has another suffix than .json, which is what is written.")
+        refuse_input(out, table.data, "the table")
+        refuse_existing_file(out, results.force)
+    if cv is not None:
+        o.check_cv(cv)
+    loaded = load(table)
+    if loaded.beside_y or loaded.table.classes is not None:
+        raise ValueError(f"--target {table.target!r} is not one column of numbers, which is what a law predicts.")
+    for item in [] if results.quiet else (*loaded.table.dropped, *loaded.table.notes):
+        say(f"{item}.")
+    import pandas as pd
 
-        given: Any = DEFAULT if operators is None else operators
-        if operators is not None and ";" in operators:
-            given = [part.replace(",", " ").split() for part in operators.split(";")]
-        equation = find_law(
-            pd.DataFrame(loaded.table.X, columns=loaded.table.names),
-            pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
-            intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
-            seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,
-        )  # fmt: skip
-        if out is not None:
-            write_whole(out, (json.dumps(equation.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
-            say(f"The law is in {out}.")
-        if results.as_json:
-            print_json(equation.to_dict())
-        else:
-            typer.echo("\n".join(visible(line) for line in str(equation).split("\n")))
+    given: Any = DEFAULT if operators is None else operators
+    if operators is not None and ";" in operators:
+        given = [part.replace(",", " ").split() for part in operators.split(";")]
+    equation = find_law(
+        pd.DataFrame(loaded.table.X, columns=loaded.table.names),
+        pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
+        intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
+        seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,
+    )  # fmt: skip
+    if out is not None:
+        write_whole(out, (json.dumps(equation.to_dict(), indent=1, allow_nan=False) + "\n").encode(), "the law")
+        say(f"The law is in {out}.")
+    if results.as_json:
+        print_json(equation.to_dict())
+    else:
+        typer.echo("\n".join(visible(line) for line in str(equation).split("\n")))

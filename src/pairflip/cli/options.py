@@ -6,7 +6,7 @@ option has to be a parameter: the command
     def fit(*, table: TableOptions, search: Annotated[SearchOptions, Without("polish")], k: K) -> None:
 
 is given to Typer as `expanded(fit)`, which takes every field of the two dataclasses but one, in their order, and calls
-`fit` with both of them filled; a field that is left out keeps its default.
+`fit` with both of them filled; a field that is left out keeps its default. What goes wrong becomes one sentence.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from pairflip.cli.config import use_config
+from pairflip.cli.errors import plain_errors
 
 in_table, in_model, in_search, in_results = (
     partial(typer.Option, rich_help_panel=panel) for panel in ("The table", "The model", "The search", "Results")
@@ -42,36 +43,37 @@ class Without:
 def expanded(function: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer is to see it: with the fields of its dataclasses of options as parameters."""
     hints = get_type_hints(function, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    filled: dict[str, tuple[type, list[str]]] = {}
-
-    def add(name: str, hint: Any, default: Any) -> None:  # by name, so that those without defaults may stand anywhere
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
-
+    taken: dict[str, tuple[Any, Any]] = {}  # type and default of everything that the command takes
+    groups: dict[str, tuple[Any, list[str]]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind, *beside = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
         if not is_dataclass(kind):
-            add(name, hints[name], parameter.default)
+            taken[name] = hints[name], parameter.default
             continue
         left_out = {option for each in beside if isinstance(each, Without) for option in each.names}
-        taken = [each for each in fields(kind) if each.name not in left_out]
-        if len(taken) + len(left_out) != len(fields(kind)):
-            raise TypeError(f"{kind} does not have all of the options {sorted(left_out)} that are to be left out.")
         field_hints = get_type_hints(kind, include_extras=True)
-        for each in taken:
-            add(each.name, field_hints[each.name], each.default)
-        filled[name] = kind, [each.name for each in taken]  # type: ignore[assignment]
+        if not left_out <= field_hints.keys():
+            raise TypeError(f"{kind} does not have all of the options {sorted(left_out)} that are to be left out.")
+        options = {each.name: (field_hints[each.name], each.default) for each in fields(kind)}
+        options = {option: options[option] for option in options if option not in left_out}
+        groups[name] = kind, list(options)
+        taken |= options
 
     def command(**given: Any) -> None:
-        subjects = {
-            name: kind(**{option: given.pop(option) for option in taken}) for name, (kind, taken) in filled.items()
-        }
-        function(**given, **subjects)
+        with plain_errors(given.get("journal"), given["context"].obj if "journal" in given else None):
+            filled = {
+                name: kind(**{option: given.pop(option) for option in options})
+                for name, (kind, options) in groups.items()
+            }
+            function(**given, **filled)
 
     look: Any = command
     look.__name__, look.__doc__, look.__module__ = function.__name__, function.__doc__, function.__module__
-    look.__signature__ = inspect.Signature(parameters)
-    look.__annotations__ = {each.name: each.annotation for each in parameters}
+    look.__annotations__ = {name: hint for name, (hint, _) in taken.items()}
+    look.__signature__ = inspect.Signature([  # by name, so that options without defaults may stand anywhere
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, (hint, default) in taken.items()
+    ])  # fmt: skip
     return command
 
 

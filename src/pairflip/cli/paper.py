@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.printing import print_json
 from pairflip.cli.results import FolderContents, check_folder, new_folder
 
@@ -43,29 +43,28 @@ def reproduce(
 
     Example: pairflip reproduce all --scale quick --out results
     """
-    with plain_errors(journal, context.obj):
-        from pairflip.engines import get_engine
-        from pairflip.paper.reproduce.run import Settings, write_outcome
-        from pairflip.paper.reproduce.run import reproduce as compute
-        from pairflip.paper.reproduce.scales import FILES, SCALES, parts_of
+    from pairflip.engines import get_engine
+    from pairflip.paper.reproduce.run import Settings, write_outcome
+    from pairflip.paper.reproduce.run import reproduce as compute
+    from pairflip.paper.reproduce.scales import FILES, SCALES, parts_of
 
-        get_engine(engine)  # an unknown name is refused before anything is computed
-        parts = parts_of(what, data)
-        contents = FolderContents(FILES, "verdict.json")
-        check_folder(out, force, contents)
-        settings = Settings(parts, SCALES[scale], data, engine, seed, jobs, journal, context.obj)
-        outcome = compute(settings, (lambda _: None) if quiet else say)
-        with new_folder(out, force, contents) as part:
-            write_outcome(outcome, settings, part)
-        if as_json:
-            print_json(outcome.verdict)
-            return
-        for claim in outcome.claims:
-            typer.echo(f"{'holds' if claim.holds else 'FAILS'}  {claim.name}: {claim.claim}")
-            typer.echo(f"       Here: {claim.reason}.")
-        for name, why in outcome.skipped.items():
-            typer.echo(f"left out  {name}: {why}.")
-        typer.echo(f"Points, figures and verdict: {out}")
+    get_engine(engine)  # an unknown name is refused before anything is computed
+    parts = parts_of(what, data)
+    contents = FolderContents(FILES, "verdict.json")
+    check_folder(out, force, contents)
+    settings = Settings(parts, SCALES[scale], data, engine, seed, jobs, journal, context.obj)
+    outcome = compute(settings, (lambda _: None) if quiet else say)
+    with new_folder(out, force, contents) as part:
+        write_outcome(outcome, settings, part)
+    if as_json:
+        print_json(outcome.verdict)
+        return
+    for claim in outcome.claims:
+        typer.echo(f"{'holds' if claim.holds else 'FAILS'}  {claim.name}: {claim.claim}")
+        typer.echo(f"       Here: {claim.reason}.")
+    for name, why in outcome.skipped.items():
+        typer.echo(f"left out  {name}: {why}.")
+    typer.echo(f"Points, figures and verdict: {out}")
 
 
 def theory(
@@ -80,28 +79,27 @@ def theory(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
     """Compute, without sampling, the errors of the planted model: at the given betas, or at the AT point and T = 0."""
-    with plain_errors():
-        from pairflip.theory import Planted, at_point, curve_over_beta, solve
+    from pairflip.theory import Planted, at_point, curve_over_beta, solve
 
-        if not rho:
-            raise ValueError(
-                "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
-            )
-        model = Planted(alpha, rho0, var_x, var_noise)
-        wanted = _betas(beta, betas)
-        if plot is not None:
-            _check_plot(plot, rho, wanted)
-        rows: list[dict[str, Any]] = []
-        curves = []
-        for size in rho:
-            if wanted:
-                curves.append(curve_over_beta(wanted, size, model))
-                rows += _rows(curves[-1])
-            else:
-                at = at_point(size, model)
-                rows += [_row(at.state, "AT point", at.note), _row(solve(math.inf, size, model), "T = 0")]
-        if plot is not None:
-            _draw(plot, rho, wanted, curves, model)
+    if not rho:
+        raise ValueError(
+            "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
+        )
+    model = Planted(alpha, rho0, var_x, var_noise)
+    wanted = _betas(beta, betas)
+    if plot is not None:
+        _check_plot(plot, rho, wanted)
+    rows: list[dict[str, Any]] = []
+    curves = []
+    for size in rho:
+        if wanted:
+            curves.append(curve_over_beta(wanted, size, model))
+            rows += _rows(curves[-1])
+        else:
+            at = at_point(size, model)
+            rows += [_row(at.state, "AT point", at.note), _row(solve(math.inf, size, model), "T = 0")]
+    if plot is not None:
+        _draw(plot, rho, wanted, curves, model)
     if as_json:
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.printing import print_json
 from pairflip.cli.results import check_file, lines_text, refuse_input, result_file, saved_table, write_lines
 
@@ -54,40 +54,39 @@ def predict(
 
     Example: pairflip predict data-pairflip new.csv
     """
-    with plain_errors():
-        if result is None or data is None:
-            lacks = "no result" if result is None else "no table of new rows"
-            raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
-        if no_interval and interval is not None:
-            raise ValueError("--interval and --no-interval are both given; expected one or the other.")
-        file = result_file(result)
-        if out is not None:
-            refuse_input(out, file, "the saved result")
-            if result.is_dir() and out.resolve().is_relative_to(result.resolve()):
-                raise ValueError(
-                    f"--out {str(out)!r} is in the result folder {str(result)!r}; expected a file elsewhere, such as "
-                    f"--out {out.name}."
-                )
-            check_file(out, force, data)
-        from pairflip.report.predicted_words import remarks_of
-        from pairflip.selection.curve_file import load_record
-
-        curve, record = load_record(file)
-        if curve.targets is not None:
+    if result is None or data is None:
+        lacks = "no result" if result is None else "no table of new rows"
+        raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
+    if no_interval and interval is not None:
+        raise ValueError("--interval and --no-interval are both given; expected one or the other.")
+    file = result_file(result)
+    if out is not None:
+        refuse_input(out, file, "the saved result")
+        if result.is_dir() and out.resolve().is_relative_to(result.resolve()):
             raise ValueError(
-                f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
-                "with one target, or in Python: SizeCurve.load(file).predict(rows)."
+                f"--out {str(out)!r} is in the result folder {str(result)!r}; expected a file elsewhere, such as "
+                f"--out {out.name}."
             )
-        table, run = saved_table(record, curve.n_rows), record.get("run")
-        usual = run.get("index") if isinstance(run, dict) else None
-        how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
-        how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
-        how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
-        predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
-        if not results.quiet:
-            for remark in remarks_of(predicted):
-                say(remark)
-        _show(predicted, out, results.as_json)
+        check_file(out, force, data)
+    from pairflip.report.predicted_words import remarks_of
+    from pairflip.selection.curve_file import load_record
+
+    curve, record = load_record(file)
+    if curve.targets is not None:
+        raise ValueError(
+            f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
+            "with one target, or in Python: SizeCurve.load(file).predict(rows)."
+        )
+    table, run = saved_table(record, curve.n_rows), record.get("run")
+    usual = run.get("index") if isinstance(run, dict) else None
+    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
+    how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
+    how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
+    predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
+    if not results.quiet:
+        for remark in remarks_of(predicted):
+            say(remark)
+    _show(predicted, out, results.as_json)
 
 
 def _predicted(

@@ -10,7 +10,6 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
-from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_places, print_rows, print_text
 from pairflip.cli.results import Cell, Lines, checked_place, is_table_file, write_folder, write_lines
@@ -58,23 +57,22 @@ def posterior(
 
     Example: pairflip posterior data.csv --target y
     """
-    with plain_errors(journal, context.obj):
-        from pairflip.search.posterior import posterior as weigh_models
+    from pairflip.search.posterior import posterior as weigh_models
 
-        threads, allowed = o.check_jobs(run.jobs), o.parse_sizes(sizes, least=0)
-        place = checked_place("posterior", out, results.force, table.data, journal)
-        loaded = load(table)
-        problem = loaded.problem(model, limits, quiet=results.quiet)
-        result = weigh_models(
-            problem, _numbers(g), _numbers(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
-            seed=run.seed, journal=journal, n_jobs=threads,
-        )  # fmt: skip
-        title = f"{loaded.table.source}: which columns belong in a model of {loaded.table.target}"
-        record, tables = _posterior_files(result, show)
-        _write(context, place, results, result, record, tables, title, loaded.table)
-        if not results.as_json:
-            _print_posterior(result, show)
-            print_places(place)
+    threads, allowed = o.check_jobs(run.jobs), o.parse_sizes(sizes, least=0)
+    place = checked_place("posterior", out, results.force, table.data, journal)
+    loaded = load(table)
+    problem = loaded.problem(model, limits, quiet=results.quiet)
+    result = weigh_models(
+        problem, _numbers(g), _numbers(prior), allowed, variance=variance, sweeps=sweeps, chains=chains,
+        seed=run.seed, journal=journal, n_jobs=threads,
+    )  # fmt: skip
+    title = f"{loaded.table.source}: which columns belong in a model of {loaded.table.target}"
+    record, tables = _posterior_files(result, show)
+    _write(context, place, results, result, record, tables, title, loaded.table)
+    if not results.as_json:
+        _print_posterior(result, show)
+        print_places(place)
 
 
 def sample(
@@ -103,23 +101,22 @@ def sample(
 
     Example: pairflip sample data.csv --target y --k 5
     """
-    with plain_errors(journal, context.obj):
-        from pairflip.search.sampling import sample as draw
-        from pairflip.search.sampling import temper
+    from pairflip.search.sampling import sample as draw
+    from pairflip.search.sampling import temper
 
-        coldest, threads = _parse_beta(beta), o.check_jobs(run.jobs)
-        place = checked_place("sample", out, results.force, table.data, journal)
-        loaded = load(table)
-        problem = loaded.problem(model, ridge=ridge, quiet=results.quiet)
-        how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
-        how |= {"seed": run.seed, "journal": journal}
-        result = temper(problem, k, coldest=coldest, **how) if ladder else draw(problem, k, coldest, **how)
-        title = f"{loaded.table.source}: sets of {plural(result.k, 'column')} that predict {loaded.table.target}"
-        record, tables = _sample_files(result, show)
-        _write(context, place, results, result, record, tables, title, loaded.table)
-        if not results.as_json:
-            _print_sample(result, show)
-            print_places(place)
+    coldest, threads = _parse_beta(beta), o.check_jobs(run.jobs)
+    place = checked_place("sample", out, results.force, table.data, journal)
+    loaded = load(table)
+    problem = loaded.problem(model, ridge=ridge, quiet=results.quiet)
+    how: dict[str, Any] = {"sweeps": sweeps, "chains": chains, "engine": engine, "n_jobs": threads}
+    how |= {"seed": run.seed, "journal": journal}
+    result = temper(problem, k, coldest=coldest, **how) if ladder else draw(problem, k, coldest, **how)
+    title = f"{loaded.table.source}: sets of {plural(result.k, 'column')} that predict {loaded.table.target}"
+    record, tables = _sample_files(result, show)
+    _write(context, place, results, result, record, tables, title, loaded.table)
+    if not results.as_json:
+        _print_sample(result, show)
+        print_places(place)
 
 
 def _numbers(text: str) -> Any:

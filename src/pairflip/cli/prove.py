@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
 from pairflip.cli.results import check_file, write_lines
@@ -45,34 +45,33 @@ def prove(
 
     Example: pairflip prove data.csv --target y --k 4 --n-best 20
     """
-    with plain_errors():
-        from pairflip.interrupt import exit_code
-        from pairflip.report.proof_words import r_squared
-        from pairflip.search.prove import check_engine, first_support
-        from pairflip.search.prove import prove as prove_best
+    from pairflip.interrupt import exit_code
+    from pairflip.report.proof_words import r_squared
+    from pairflip.search.prove import check_engine, first_support
+    from pairflip.search.prove import prove as prove_best
 
-        seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
-        if out is not None:
-            check_file(out, results.force, table.data)
-        loaded = load(table)
-        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
-        alone = k == problem.form.n_columns  # a table's only set needs no search
-        check_engine(run.engine)
-        first = None if alone else first_support(problem, k, run.seed, seconds)
-        if not results.quiet:
-            _announce(problem, k, seconds, threads)
-        proof = prove_best(
-            problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
-            progress=results.progress,
-        )  # fmt: skip
-        if out is not None:
-            names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
-            ranks = range(1, len(names) + 1)
-            lines = zip(ranks, proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
-            write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], lines, "the best sets")
-        _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
-        if proof.note == "interrupted":
-            raise typer.Exit(exit_code())
+    seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
+    if out is not None:
+        check_file(out, results.force, table.data)
+    loaded = load(table)
+    problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
+    alone = k == problem.form.n_columns  # a table's only set needs no search
+    check_engine(run.engine)
+    first = None if alone else first_support(problem, k, run.seed, seconds)
+    if not results.quiet:
+        _announce(problem, k, seconds, threads)
+    proof = prove_best(
+        problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
+        progress=results.progress,
+    )  # fmt: skip
+    if out is not None:
+        names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
+        ranks = range(1, len(names) + 1)
+        lines = zip(ranks, proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
+        write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], lines, "the best sets")
+    _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
+    if proof.note == "interrupted":
+        raise typer.Exit(exit_code())
 
 
 def parse_time(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.results import (
     FOLDERS,
     check_folder,
@@ -34,18 +34,17 @@ def report(
 
     Example: pairflip report data-pairflip
     """
-    with plain_errors():
-        from pairflip.report import write_report
-        from pairflip.selection.curve_file import load_record
+    from pairflip.report import write_report
+    from pairflip.selection.curve_file import load_record
 
-        file = result_file(saved)
-        place = file.with_name("report.html") if out is None else out
-        refuse_input(place, file, "the saved result")
-        curve, record = load_record(file)
-        if out is not None:
-            refuse_existing_file(out, force)
-        table = saved_table(record, curve.n_rows)
-        page = write_report(curve, place, **page_settings({**record, "table": table}))
+    file = result_file(saved)
+    place = file.with_name("report.html") if out is None else out
+    refuse_input(place, file, "the saved result")
+    curve, record = load_record(file)
+    if out is not None:
+        refuse_existing_file(out, force)
+    table = saved_table(record, curve.n_rows)
+    page = write_report(curve, place, **page_settings({**record, "table": table}))
     typer.echo(f"Report: {visible(str(page))}")
 
 
@@ -63,20 +62,19 @@ def publish(
 
     Example: pairflip publish data-pairflip
     """
-    with plain_errors():
-        file, contents = result_file(saved), FOLDERS["publish"]
-        name = file.parent.resolve().name if file.name == "result.json" else file.stem
-        place = Path(f"{name}-published") if out is None else out
-        check_folder(place, force, contents)
-        if file.resolve().is_relative_to(place.resolve()):
-            raise ValueError(f"--out {str(place)!r} holds the result, which would be lost; name another folder.")
-        from pairflip.publish import left_out
-        from pairflip.selection.curve_file import load_record
+    file, contents = result_file(saved), FOLDERS["publish"]
+    name = file.parent.resolve().name if file.name == "result.json" else file.stem
+    place = Path(f"{name}-published") if out is None else out
+    check_folder(place, force, contents)
+    if file.resolve().is_relative_to(place.resolve()):
+        raise ValueError(f"--out {str(place)!r} holds the result, which would be lost; name another folder.")
+    from pairflip.publish import left_out
+    from pairflip.selection.curve_file import load_record
 
-        curve, record = load_record(file)
-        table = saved_table(record, curve.n_rows)
-        with new_folder(place, force, contents) as part:
-            curve.publish(part, target=table.get("target"), row_names=table.get("row_names"))
-        for sentence in left_out():
-            say(sentence)
+    curve, record = load_record(file)
+    table = saved_table(record, curve.n_rows)
+    with new_folder(place, force, contents) as part:
+        curve.publish(part, target=table.get("target"), row_names=table.get("row_names"))
+    for sentence in left_out():
+        say(sentence)
     typer.echo(f"Published: {visible(str(place))} (paper.tex shows everything)")

@@ -10,7 +10,6 @@ import typer
 
 from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
-from pairflip.cli.errors import plain_errors
 from pairflip.cli.loading import load
 from pairflip.cli.results import FOLDERS, check_folder, checked_place, finish, refuse_journal
 from pairflip.text import visible
@@ -69,68 +68,67 @@ def select(
     Example: pairflip select data.csv --target y
     """
     command: str = context.obj
-    with plain_errors(journal, command):
-        penalty = None if ridge is None else o.parse_ridge(ridge)
-        fixed, choices = (penalty, None) if isinstance(penalty, float) else (None, penalty)
-        how: dict[str, Any] = {"engine": run.engine, "n_jobs": o.check_jobs(run.jobs)}
-        how["progress"] = False if results.quiet else "log"
-        o.check_cv(cv)
-        from pairflip.report.cautions import named_heavy_row
-        from pairflip.search.effort import as_method
-        from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
-        from pairflip.selection.progress import followed_by
-        from pairflip.selection.run import identify
+    penalty = None if ridge is None else o.parse_ridge(ridge)
+    fixed, choices = (penalty, None) if isinstance(penalty, float) else (None, penalty)
+    how: dict[str, Any] = {"engine": run.engine, "n_jobs": o.check_jobs(run.jobs)}
+    how["progress"] = False if results.quiet else "log"
+    o.check_cv(cv)
+    from pairflip.report.cautions import named_heavy_row
+    from pairflip.search.effort import as_method
+    from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
+    from pairflip.selection.progress import followed_by
+    from pairflip.selection.run import identify
 
-        method = None if search.method is None else as_method(search.method)
-        selection = Selection(
-            sizes=o.parse_sizes(sizes), cv=cv, schedule=search.schedule, chains=search.chains, seed=run.seed,
-            polish=search.polish, prove=search.prove, method=method, effort=search.effort, stability=stability,
-            stability_at=stability_at, null=null, outer=outer, ridge=choices, choose=choose, predict_with=predict_with,
-        )  # fmt: skip
-        if journal is None and (shard is not None or merge):
-            option = "--shard" if shard is not None else "--merge"
-            raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
-        folder = Path()
-        if journal is not None and shard is not None:
-            refuse_journal(journal, None, table.data)
-        else:
-            folder = checked_place("select", out, results.force, table.data, journal)
-        loaded = load(table, response)
-        problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
-        how["groups"] = loaded.groups
-        if journal is not None and shard is not None:
-            n_chains = run_shard(problem, selection, journal=journal, shard=shard, **how)
-            typer.echo(
-                f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {n_chains} finished "
-                "chains. When all shards are done, the same command without --shard gives the result; add --merge DIR "
-                "for journals elsewhere."
-            )
-            return
-        inclusion = None
-        if posterior:  # first, since it is the shorter work, and a problem without such probabilities is refused early
-            from pairflip.search.posterior import posterior as weigh_models
+    method = None if search.method is None else as_method(search.method)
+    selection = Selection(
+        sizes=o.parse_sizes(sizes), cv=cv, schedule=search.schedule, chains=search.chains, seed=run.seed,
+        polish=search.polish, prove=search.prove, method=method, effort=search.effort, stability=stability,
+        stability_at=stability_at, null=null, outer=outer, ridge=choices, choose=choose, predict_with=predict_with,
+    )  # fmt: skip
+    if journal is None and (shard is not None or merge):
+        option = "--shard" if shard is not None else "--merge"
+        raise ValueError(f"{option} is given without a journal; expected --journal DIR for the work of all shards.")
+    folder = Path()
+    if journal is not None and shard is not None:
+        refuse_journal(journal, None, table.data)
+    else:
+        folder = checked_place("select", out, results.force, table.data, journal)
+    loaded = load(table, response)
+    problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
+    how["groups"] = loaded.groups
+    if journal is not None and shard is not None:
+        n_chains = run_shard(problem, selection, journal=journal, shard=shard, **how)
+        typer.echo(
+            f"Shard {visible(shard)} is done: the journal {visible(str(journal))} holds {n_chains} finished "
+            "chains. When all shards are done, the same command without --shard gives the result; add --merge DIR "
+            "for journals elsewhere."
+        )
+        return
+    inclusion = None
+    if posterior:  # first, since it is the shorter work, and a problem without such probabilities is refused early
+        from pairflip.search.posterior import posterior as weigh_models
 
-            own_journal = None if journal is None else journal / "posterior"
-            inclusion = weigh_models(problem, seed=run.seed, journal=own_journal, n_jobs=run.jobs)
-        if journal is not None and merge:
-            merge_journals(journal, merge, identify(problem, selection, engine=run.engine, groups=loaded.groups))
-        with followed_by(_WRITING_S):
-            curve = select_size(problem, selection, journal=journal, **how)
-        if inclusion is not None:
-            curve = with_posterior(curve, inclusion)
-        dates = {"dates": True} if loaded.table.row_dates else {}
-        curve = replace(curve, facts={**curve.facts, **dates, **named_heavy_row(curve, loaded.table.row_names)})
-        used = context.params | {
-            "sizes": o.written_sizes(curve.settings["sizes"]), "method": selection.method, "loss": loaded.loss,
-            "stability": selection.stability,
-            "ridge": ridge if choices else "auto" if curve.ridge_surface is not None else problem.ridge,
-        }  # fmt: skip
-        if loaded.loss == "squares":
-            del used["loss"]
-        if not posterior:
-            del used["posterior"]
-        settings = run_settings(context, used, folder)
-        finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full)
+        own_journal = None if journal is None else journal / "posterior"
+        inclusion = weigh_models(problem, seed=run.seed, journal=own_journal, n_jobs=run.jobs)
+    if journal is not None and merge:
+        merge_journals(journal, merge, identify(problem, selection, engine=run.engine, groups=loaded.groups))
+    with followed_by(_WRITING_S):
+        curve = select_size(problem, selection, journal=journal, **how)
+    if inclusion is not None:
+        curve = with_posterior(curve, inclusion)
+    dates = {"dates": True} if loaded.table.row_dates else {}
+    curve = replace(curve, facts={**curve.facts, **dates, **named_heavy_row(curve, loaded.table.row_names)})
+    used = context.params | {
+        "sizes": o.written_sizes(curve.settings["sizes"]), "method": selection.method, "loss": loaded.loss,
+        "stability": selection.stability,
+        "ridge": ridge if choices else "auto" if curve.ridge_surface is not None else problem.ridge,
+    }  # fmt: skip
+    if loaded.loss == "squares":
+        del used["loss"]
+    if not posterior:
+        del used["posterior"]
+    settings = run_settings(context, used, folder)
+    finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full)
 
 
 def demo(
@@ -145,23 +143,22 @@ def demo(
     quiet: o.Quiet = False,
 ) -> None:  # fmt: skip
     """Choose columns of a real table: diabetes progression of 442 patients, 64 columns."""
-    with plain_errors():
-        wanted, threads = o.parse_sizes(sizes), o.check_jobs(jobs)
-        from pairflip.datasets import load_diabetes_products
-        from pairflip.problem import SubsetProblem
-        from pairflip.selection import select_size
-        from pairflip.selection.folds import DEFAULT_CV
-        from pairflip.tables import Table
-        from pairflip.text import row_numbers
+    wanted, threads = o.parse_sizes(sizes), o.check_jobs(jobs)
+    from pairflip.datasets import load_diabetes_products
+    from pairflip.problem import SubsetProblem
+    from pairflip.selection import select_size
+    from pairflip.selection.folds import DEFAULT_CV
+    from pairflip.tables import Table
+    from pairflip.text import row_numbers
 
-        check_folder(out, True, FOLDERS["select"])
-        data = load_diabetes_products()
-        table = Table(data.X, data.y, data.names, row_numbers(len(data.y)), "diabetes progression", "diabetes")
-        problem = SubsetProblem(table.X, table.y, names=table.names)
-        curve = select_size(
-            problem, wanted, cv=DEFAULT_CV, seed=seed, stability=DEFAULT_STABILITY, n_jobs=threads,
-            progress=False if quiet else "log",
-        )  # fmt: skip
-        finish(curve, table, context.obj, {}, out, force=True, as_json=as_json)
+    check_folder(out, True, FOLDERS["select"])
+    data = load_diabetes_products()
+    table = Table(data.X, data.y, data.names, row_numbers(len(data.y)), "diabetes progression", "diabetes")
+    problem = SubsetProblem(table.X, table.y, names=table.names)
+    curve = select_size(
+        problem, wanted, cv=DEFAULT_CV, seed=seed, stability=DEFAULT_STABILITY, n_jobs=threads,
+        progress=False if quiet else "log",
+    )  # fmt: skip
+    finish(curve, table, context.obj, {}, out, force=True, as_json=as_json)
     if not as_json:
         typer.echo("The table: diabetes progression of 442 patients; 10 measurements, their squares and products.")
