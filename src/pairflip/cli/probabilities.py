@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pairflip.tables import Table
 
 _COLUMNS = "inclusion.csv"
-_POSTERIOR_HEADS = ("column", "inclusion_probability", "inclusion_se", "coef_mean", "coef_sd")
-_SAMPLE_HEADS = ("column", "inclusion_probability", "inclusion_se")
 _PAIRS = 1000  # in the file
 _OUT = "Result folder; a .csv or .tsv file: the columns alone."
 
@@ -71,7 +69,7 @@ def posterior(
     record, tables = _posterior_files(result, show)
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
-        _print_posterior(result, show)
+        _print_posterior(result, record, show)
         print_places(place)
 
 
@@ -115,7 +113,7 @@ def sample(
     record, tables = _sample_files(result, show)
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
-        _print_sample(result, show)
+        _print_sample(result, record, show)
         print_places(place)
 
 
@@ -136,39 +134,27 @@ def _parse_beta(text: str) -> Any:
         raise ValueError(f"--beta is {text!r}; expected a number >= 0, or noise.") from None
 
 
-def _posterior_rows(result: Posterior, most: int) -> list[tuple[Any, ...]]:
-    """Columns by their probability: name, probability, its error, mean and standard deviation of the coefficient."""
-    order = sorted(range(len(result.names)), key=lambda j: -result.inclusion_probability[j])[:most]
-    values = (result.inclusion_probability, result.inclusion_se, result.coef_mean, result.coef_sd)
-    return [(result.names[j], *(float(each[j]) for each in values)) for j in order]
-
-
-def _sample_rows(result: Samples, most: int) -> list[tuple[Any, ...]]:
-    """Columns that can be chosen by their probability: name, probability and its error."""
-    chance, error = result.inclusion_probability, result.inclusion_se
-    order = sorted(result.candidates.tolist(), key=lambda j: -chance[j])[:most]
-    return [(result.names[j], float(chance[j]), float(error[j])) for j in order]
-
-
-def _models(result: Posterior, most: int) -> list[tuple[float, list[str]]]:
-    """The most probable models: probability and names of its columns, or groups of columns."""
-    pairs = zip(result.model_probability[:most].tolist(), result.models[:most], strict=True)
-    units = result.problem.units
-    return [
-        (share, [result.names[j] for j in support] if units is None else units.names_of(support, result.names))
-        for share, support in pairs
-    ]
+def _by_probability(result: Posterior | Samples, among: Any = slice(None)) -> Lines:
+    """Headings, and for each of these columns: name, probability, its error, and what is known of its coefficient."""
+    table = result.to_pandas().iloc[among].sort_values("inclusion_probability", ascending=False, kind="stable")
+    return list(table), list(table.itertuples(index=False, name=None))
 
 
 def _posterior_files(result: Posterior, most: int) -> tuple[dict[str, Any], dict[str, Lines]]:
     """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import model_doubts
 
-    columns, models = _posterior_rows(result, len(result.names)), _models(result, len(result.models))
+    heads, columns = _by_probability(result)
+    units = result.problem.units
+    supports = [
+        [result.names[j] for j in support] if units is None else units.names_of(support, result.names)
+        for support in result.models
+    ]
+    models = list(zip(result.model_probability.tolist(), supports, strict=True))
     before = result.prior.size_probability().tolist()
     sizes = list(zip(range(len(before)), result.size_probability.tolist(), before, strict=True))
     record = {
-        "columns": [dict(zip(_POSTERIOR_HEADS, row, strict=True)) for row in columns],
+        "columns": [dict(zip(heads, row, strict=True)) for row in columns],
         "models": [{"probability": share, "columns": names} for share, names in models[:most]],
         "size_probability": result.size_probability.tolist(),
         "median_probability_model": [result.names[j] for j in result.median_probability_model],
@@ -182,7 +168,7 @@ def _posterior_files(result: Posterior, most: int) -> tuple[dict[str, Any], dict
     }
     sized = [(share, len(names), json_list(names)) for share, names in models]
     tables: dict[str, Lines] = {
-        _COLUMNS: (_POSTERIOR_HEADS, columns),
+        _COLUMNS: (heads, columns),
         "models.csv": (("probability", "size", "columns"), sized),
         "sizes.csv": (("size", "probability", "prior_probability"), sizes),
     }
@@ -193,19 +179,20 @@ def _sample_files(result: Samples, most: int) -> tuple[dict[str, Any], dict[str,
     """The record, and the tables by the name of their file."""
     from pairflip.report.probability_words import set_doubts
 
-    columns, sets = _sample_rows(result, len(result.names)), result.most_probable(result.energies.size)
+    heads, columns = _by_probability(result, result.candidates)
+    sets = result.most_probable(result.energies.size)
     mean, error = result.energy
     record = {
         "k": result.k, "betas": result.betas.tolist(), "energy": mean.tolist(), "energy_se": error.tolist(),
         "acceptance": result.acceptance.tolist(), "exchange": result.exchange.tolist(),
         "round_trips": result.round_trips.tolist(), "cautions": set_doubts(result),
-        "columns": [dict(zip(_SAMPLE_HEADS, row, strict=True)) for row in columns],
+        "columns": [dict(zip(heads, row, strict=True)) for row in columns],
         "supports": [{"columns": names, "share": share} for names, share in sets[:most]],
     }  # fmt: skip
     exchange: list[Cell] = [*result.exchange.tolist(), None]
     ladder = zip(record["betas"], record["energy"], record["energy_se"], record["acceptance"], exchange, strict=True)
     tables: dict[str, Lines] = {
-        _COLUMNS: (_SAMPLE_HEADS, columns),
+        _COLUMNS: (heads, columns),
         "sets.csv": (("share", "columns"), [(share, json_list(names)) for names, share in sets]),
         "pairs.csv": (("column", "other", "share"), result.pairs(_PAIRS)),
         "temperatures.csv": (("beta", "energy", "energy_se", "acceptance", "exchange"), list(ladder)),
@@ -241,25 +228,30 @@ def _write(
         print_json(record)
 
 
-def _print_posterior(result: Posterior, most: int) -> None:
+def _print_posterior(result: Posterior, record: Mapping[str, Any], most: int) -> None:
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import model_answer, model_doubts, model_rates
 
     columns = [
         [chance_text(chance, error), number(mean, 4), number(sd, 2), short(name)]
-        for name, chance, error, mean, sd in _posterior_rows(result, most)
+        for name, chance, error, mean, sd in (each.values() for each in record["columns"][:most])
     ]
-    models = [[percent(share), ", ".join(map(short, names)) or "(none)"] for share, names in _models(result, most)]
+    models = [
+        [percent(each["probability"]), ", ".join(map(short, each["columns"])) or "(none)"] for each in record["models"]
+    ]
     tables = [(["in the model", "coefficient", "sd", "column"], columns), (["model", "columns"], models)]
     _print(model_answer(result), model_doubts(result), tables, [model_rates(result), result.assumptions], result.note)
 
 
-def _print_sample(result: Samples, most: int) -> None:
+def _print_sample(result: Samples, record: Mapping[str, Any], most: int) -> None:
     from pairflip.report.figures_by_column import chance_text
     from pairflip.report.probability_words import set_answer, set_doubts, set_rates
 
-    columns = [[chance_text(p, e), short(name)] for name, p, e in _sample_rows(result, most)]
-    sets = [[percent(share), ", ".join(map(short, names))] for names, share in result.most_probable(most)]
+    columns = [
+        [chance_text(chance, error), short(name)]
+        for name, chance, error in (each.values() for each in record["columns"][:most])
+    ]
+    sets = [[percent(each["share"]), ", ".join(map(short, each["columns"]))] for each in record["supports"]]
     tables = [(["in the set", "column"], columns), (["set", "columns"], sets)]
     condition = (
         f"Sets of {plural(result.k, 'column')}, each with probability proportional to exp(-beta E) at beta = "

@@ -177,15 +177,10 @@ def odd_target(raw: Raw, at: int) -> TableError:
             f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
             "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."
         )
-    return _odd(raw, at, f"The target {quoted(name)}", "choose another --target or encode it")
+    return odd_column(raw, at, f"The target {quoted(name)}", "choose another --target or encode it")
 
 
-def odd_needed(raw: Raw, at: int, column: str) -> TableError:
-    """The error of a column of new rows that does not consist of numbers though a model needs it."""
-    return _odd(raw, at, f"The column {column}", "correct these values, or leave them empty")
-
-
-def _odd(raw: Raw, at: int, subject: str, otherwise: str) -> TableError:
+def odd_column(raw: Raw, at: int, subject: str, otherwise: str) -> TableError:
     """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
     kind = describe(raw.frame[at], raw.reading)
     row, value = _telling(raw, at)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pairflip.least_squares import Floats
 from pairflip.tables.categories import column_labels, indicators, labels_of
-from pairflip.tables.cleaning import odd_needed
+from pairflip.tables.cleaning import odd_column
 from pairflip.tables.columns import numbers_the_rows, position
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.files import read_raw
@@ -133,7 +133,7 @@ def _column(raw: Raw, at: int, name: str, why: str) -> Floats:
     """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
     values = as_numbers(raw.frame[at])
     if values is None:
-        raise odd_needed(raw, at, f"{quoted(name)}, {why},")
+        raise odd_column(raw, at, f"The column {quoted(name)}, {why},", "correct these values, or leave them empty")
     return np.where(np.isfinite(values), values, np.nan)
 
 
