@@ -56,6 +56,13 @@ class Category:
             says += f"; {plural(without, 'row')} without one {'has' if without == 1 else 'have'} 0 in all of them"
         return Change("column", KIND, (self.name,), says)
 
+    def without_level(self, rows: int) -> str:
+        """What is wrong where so many rows have no category."""
+        return (
+            f"The column {quoted(self.name)} has no category in {plural(rows, 'row')}; expected one in each: --missing "
+            "drop-rows leaves these rows out, or write a word such as 'unknown' there."
+        )
+
 
 def indicators(labels: Sequence[str | None], levels: Sequence[str]) -> Floats:
     """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not among the levels."""
@@ -144,14 +151,3 @@ def find_categories(raw: Raw, candidates: Sequence[int], asked: Iterable[str] | 
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
         categories[j] = Category.of(names[j], labels, taken)
     return categories
-
-
-def refuse_gaps(raw: Raw, categories: dict[int, Category]) -> None:
-    """Refuse rows without a category."""
-    for j, category in categories.items():
-        lost = labels_of(raw.frame[j]).count(None)
-        if lost:
-            raise TableError(
-                f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "
-                "--missing drop-rows leaves these rows out, or write a word such as 'unknown' there."
-            )

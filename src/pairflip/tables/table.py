@@ -22,7 +22,6 @@ from pairflip.tables.categories import (
     indicators,
     labels_of,
     may_be_classes,
-    refuse_gaps,
 )
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names
@@ -168,20 +167,23 @@ def read_table(
         chosen, notes = _choose_columns(raw, source, target, index, keep, drop, [*used, *by_name])
     names = raw.names
     label, column = names[chosen.target], raw.frame[chosen.target]
-    by_itself = classes is None and not is_plain(column.dtype) and may_be_classes(raw, chosen.target)
+    taken_as_classes = classes is None and not is_plain(column.dtype) and may_be_classes(raw, chosen.target)
     y, labels = np.zeros(len(raw.frame)), None
     about_values, problems = list[Change](), list[str]()
     with noted(problems):
-        if classes or by_itself:
+        if classes or taken_as_classes:
             y, labels = as_classes(column_labels(column), label)
         else:
             y, about_values = as_target(raw, chosen.target)
     kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name)
-    sentences = len(problems)
-    if missing is None:
-        with noted(problems):
-            refuse_gaps(raw, kinds)
-    gaps_are_told = len(problems) > sentences
+    made, about_categories = list[Floats](), list[Change]()
+    for j, category in kinds.items():
+        zeros_and_ones = indicators(labels_of(raw.frame[j]), category.levels)
+        gaps = int(np.isnan(zeros_and_ones[:, 0]).sum())
+        if missing is None and gaps:
+            problems.append(category.without_level(gaps))
+        made.append(np.nan_to_num(zeros_and_ones) if missing in (None, "keep") else zeros_and_ones)
+        about_categories.append(category.note(gaps if missing == "keep" else 0))
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
     named = chosen.index is not None or raw.row_names is not None
@@ -195,12 +197,9 @@ def read_table(
         if not columns:  # values may be missing in the columns of numbers, too
             with suppress(TableError):
                 X, columns, _, _ = as_candidates(raw, others, True, named)
-    for j, category in kinds.items():
-        made = indicators(labels_of(raw.frame[j]), category.levels)
-        without = int(np.isnan(made[:, 0]).sum()) if missing == "keep" else 0
-        X = np.hstack([X, np.nan_to_num(made) if gaps_are_told or missing == "keep" else made])
-        columns = [*columns, *category.names]
-        about_values.append(category.note(without))
+    if kinds:
+        X = np.hstack([X, *made])
+        columns += [name for category in kinds.values() for name in category.names]
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
@@ -208,27 +207,19 @@ def read_table(
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
     present = [category for category in kinds.values() if category.names[0] in columns]
+    notes = [
+        *raw.notes, *raw.renamed, *notes, *about_commas(raw, {label, *columns}), *about_values, *about_categories,
+        *_constant_columns(X, columns), *_about_target(y, label, labels, taken_as_classes),
+    ]  # fmt: skip
     return Table(
-        X=X,
-        y=y,
-        names=columns,
-        row_names=rows,
-        target=label,
-        source=source,
-        dropped=raw.dropped + chosen.dropped + text + lost,
-        notes=raw.notes
-        + raw.renamed
-        + notes
-        + about_commas(raw, {label, *columns})
-        + about_values
-        + _constant_columns(X, columns)
-        + _about_target(y, label, labels, by_itself),
+        X=X, y=y, names=columns, row_names=rows, target=label, source=source,
+        dropped=raw.dropped + chosen.dropped + text + lost, notes=notes,
         row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
         groups={category.name: category.names for category in present},
         categories={category.name: category.level_of for category in present},
         index=None if chosen.index is None else names[chosen.index],
-    )
+    )  # fmt: skip
 
 
 def _choose_columns(
@@ -273,7 +264,7 @@ def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
     return change("column", "with a single value, kept", (names[j] for j in constant))
 
 
-def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itself: bool) -> list[Change]:
+def _about_target(y: Floats, target: str, labels: Sequence[str] | None, taken_as_classes: bool) -> list[Change]:
     """What is to be said about a target that may mean two things; one that is the same in every row is refused."""
     if labels is None:
         values = np.unique(y)
@@ -289,7 +280,7 @@ def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itsel
             "number, so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
         )
         return [Change("target", "of two values, treated as a number", (target,), says)]
-    if not by_itself:
+    if not taken_as_classes:
         return []
     loss = "logistic" if len(labels) == 2 else "multinomial"
     text = f"text of {len(labels)} kinds ({listed(labels)})"
