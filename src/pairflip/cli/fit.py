@@ -55,7 +55,7 @@ def fit(
         expected = expected_time(seconds, local_threads(threads))
         if expected is not None and not results.quiet:
             say(f"{expected}.")
-    stopped = None
+    interrupted = False
     try:
         trace = best_subset(
             problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
@@ -64,7 +64,7 @@ def fit(
         )  # fmt: skip
     except Interrupted as error:
         say("interrupted; this is the best found so far.")
-        stopped, trace = error, error.trace
+        interrupted, trace = True, error.trace
     record = _record(problem, trace) | {"target": loaded.table.target, "source": loaded.table.source}
     if out is not None:
         lines: list[list[Any]] = [[name, kind, *values] for name, kind, values in _rows(record)]
@@ -73,7 +73,7 @@ def fit(
         print_json(record)
     else:
         _print(record)
-    if stopped is not None:
+    if interrupted:
         raise typer.Exit(exit_code())
 
 
@@ -87,13 +87,13 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     best, quadratic = problem.fit(trace.best_support), problem.loss.squared
     classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
-    proof = trace.proof
     targets: list[dict[str, Any]] = []
     if problem.target_names:
         form: Any = problem.form
         shares = form.explained(problem.slots(trace.best_support)).tolist()
-        pairs = zip(problem.target_names, shares, strict=True)
-        targets = [{"target": name, "r_squared": share} for name, share in pairs]
+        targets = [
+            {"target": name, "r_squared": share} for name, share in zip(problem.target_names, shares, strict=True)
+        ]
     return {
         "k": trace.k,
         "columns": trace.best_names,
@@ -113,7 +113,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "engine": trace.engine,
         "seconds": trace.seconds,
         "note": trace.note,
-        **({} if proof is None else {"proof": proof_record(proof, chosen=trace.best_support.tolist())}),
+        **({"proof": proof_record(trace.proof, chosen=trace.best_support.tolist())} if trace.proof else {}),
     }
 
 

@@ -275,20 +275,14 @@ def _read(options: TableOptions, response: LossOptions, targets: Sequence[str] =
     if options.groups is not None and options.groups not in drop and "index" not in changes:
         drop.append(options.groups)
     settings: dict[str, Any] = {
-        "drop": drop,
-        "keep": keep + beside if keep else [],
-        "index": options.index,
-        "drop_text": options.drop_text,
-        "missing": options.missing if options.impute is None else "keep",
-        "sheet": options.sheet,
-        "decimal": options.decimal,
-        "thousands": options.thousands,
+        "drop": drop, "keep": keep + beside if keep else [], "index": options.index, "drop_text": options.drop_text,
+        "missing": options.missing if options.impute is None else "keep", "sheet": options.sheet,
+        "decimal": options.decimal, "thousands": options.thousands,
         "classes": None if response.loss is None else response.loss in ("logistic", "multinomial"),
         "categories": list(options.categories or ()),
         "used": [*beside, *targets] + [name.strip() for name in (options.target or "").split(",") if name.strip()],
-        **changes,
-    }
-    table = read_table(options.data, options.target, **settings)
+    }  # fmt: skip
+    table = read_table(options.data, options.target, **(settings | changes))
     if options.groups is None or options.groups in (options.drop or ()):
         return table
     return replace(table, dropped=_without(table.dropped, options.groups))
