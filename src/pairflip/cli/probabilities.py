@@ -158,14 +158,10 @@ def _posterior_files(result: Posterior, most: int) -> tuple[dict[str, Any], dict
         "models": [{"probability": share, "columns": names} for share, names in models[:most]],
         "size_probability": result.size_probability.tolist(),
         "median_probability_model": [result.names[j] for j in result.median_probability_model],
-        "intercept": result.intercept,
-        "g": "hyper" if result.prior.g is None else result.prior.g,
-        "prior": result.prior.name,
-        "method": result.method,
-        "assumptions": result.assumptions,
-        "cautions": model_doubts(result),
-        "acceptance": result.acceptance,
-    }
+        "intercept": result.intercept, "g": "hyper" if result.prior.g is None else result.prior.g,
+        "prior": result.prior.name, "method": result.method, "assumptions": result.assumptions,
+        "cautions": model_doubts(result), "acceptance": result.acceptance,
+    }  # fmt: skip
     sized = [(share, len(names), json_list(names)) for share, names in models]
     tables: dict[str, Lines] = {
         _COLUMNS: (heads, columns),

@@ -110,12 +110,12 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
     seconds = all_seconds(problem.form, k) / workers
     if seconds < _LONG_S:
         return
-    every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
-    every += plural(workers, "thread")
+    takes = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
+    takes += plural(workers, "thread")
     if seconds <= budget:
-        say(f"{every}, if they cannot be ruled out in groups.")
+        say(f"{takes}, if they cannot be ruled out in groups.")
     else:
-        say(f"{every}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
+        say(f"{takes}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
 
 
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:

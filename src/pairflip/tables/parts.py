@@ -129,38 +129,38 @@ def open_stream(
         )
     dropped += change("column", "of text or dates dropped", (names[j] for j in odd))
     used = [names[j] for j in candidates if j not in odd]
-    found = _categories(files, [names[j] for j in sorted(wanted)], set(names))
-    plain = [name for name in used if name not in found]
-    made = [name for category in found.values() for name in category.names]
+    levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
+    plain = [name for name in used if name not in levels]
+    made = [name for category in levels.values() for name in category.names]
     table = Table(
         X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
         target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
-        dropped=dropped, notes=[category.note() for category in found.values()],
-        groups={name: category.names for name, category in found.items()},
-        categories={name: category.level_of for name, category in found.items()},
+        dropped=dropped, notes=[category.note() for category in levels.values()],
+        groups={name: category.names for name, category in levels.items()},
+        categories={name: category.level_of for name, category in levels.items()},
     )  # fmt: skip
-    return Stream(files, table, targets, [*plain, *found, *targets, *beside], weights, found)
+    return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights, levels)
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
     """The levels of columns of categories, from a pass over these columns alone."""
     if not wanted:
         return {}
-    found: dict[str, set[str]] = {name: set() for name in wanted}
+    labels: dict[str, set[str]] = {name: set() for name in wanted}
     for file in files:
         for batch in _batches(file, list(wanted), set(wanted)):
             for name in wanted:
-                found[name] |= {label for label in set(_labels(batch[name])) if label is not None}
-                if len(found[name]) > MOST_LEVELS:
+                labels[name] |= {label for label in set(_labels(batch[name])) if label is not None}
+                if len(labels[name]) > MOST_LEVELS:
                     raise TableError(
                         f"The column {quoted(name)} of --categories has more than {MOST_LEVELS} different values; "
                         f"expected at most {MOST_LEVELS} categories."
                     )
-    for name, labels in found.items():
-        if len(labels) < 2:
-            raise TableError(f"The column {quoted(name)} of --categories has {plural(len(labels), 'value')}; expected "
+    for name, found in labels.items():
+        if len(found) < 2:
+            raise TableError(f"The column {quoted(name)} of --categories has {plural(len(found), 'value')}; expected "
                              "at least two categories.")  # fmt: skip
-    return {name: Category.of(name, labels, taken) for name, labels in found.items()}
+    return {name: Category.of(name, found, taken) for name, found in labels.items()}
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -276,10 +276,8 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
     return csv.open_csv(
         file,
         read_options=csv.ReadOptions(
-            block_size=_FIRST_BYTES if columns is None else _TEXT_BLOCK,
-            encoding=layout.encoding,
-            skip_rows=layout.skip,
-            column_names=layout.header,
+            block_size=_FIRST_BYTES if columns is None else _TEXT_BLOCK, encoding=layout.encoding,
+            skip_rows=layout.skip, column_names=layout.header,
         ),
         parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
         convert_options=csv.ConvertOptions(

@@ -48,8 +48,8 @@ class Change:
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
     """One change in a list, or an empty list where it concerns nothing."""
-    every = tuple(names)
-    return [Change(what, why, every)] if every else []
+    concerned = tuple(names)
+    return [Change(what, why, concerned)] if concerned else []
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,8 @@ def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, lis
     """The separator and the first records. Spaces separate only where nothing else does, as in ``1, 2, 3``."""
     if forced is not None:
         return forced, _records(lines, forced, cut)
-    found = [(mark, _records(lines, mark, cut)) for mark in MARKS]
-    best = max(found, key=lambda each: _plausibility(each[1]))
+    ways = [(mark, _records(lines, mark, cut)) for mark in MARKS]
+    best = max(ways, key=lambda each: _plausibility(each[1]))
     separates, even, *_ = _plausibility(best[1])
     if not separates or even == 0:
         records = _records(lines, SPACES, cut)
@@ -255,19 +255,12 @@ def _parse(path: Path, layout: Layout, decimal: str, as_text: list[int], only: l
     with open_bytes(path) as handle:
         try:
             frame: pd.DataFrame = pd.read_csv(
-                handle,
-                sep=r"\s+" if layout.separator == SPACES else layout.separator,
-                header=None,
-                skiprows=layout.skip,
-                decimal=decimal,
-                encoding=layout.encoding,
-                na_values=list(MISSING_WORDS),
+                handle, sep=r"\s+" if layout.separator == SPACES else layout.separator, header=None,
+                skiprows=layout.skip, decimal=decimal, encoding=layout.encoding, na_values=list(MISSING_WORDS),
                 converters=dict.fromkeys(as_text, "_{}".format),  # so that 007 and NA stay names
-                skipinitialspace=True,
                 low_memory=False,  # one type per column, and half the memory
-                engine="c",
-                **options,
-            )
+                skipinitialspace=True, engine="c", **options,
+            )  # fmt: skip
             for column in as_text:
                 frame[column] = [str(name)[1:] for name in frame[column]]
             return frame
