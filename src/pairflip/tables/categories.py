@@ -31,26 +31,20 @@ KIND = "of categories, read as columns of 0 and 1"
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """A column of categories: its name, its levels, and what the columns of 0 and 1 that stand for them are called."""
+    """A column of categories."""
 
     name: str
-    levels: list[str]
-    names: list[str]
+    level_of: dict[str, str]  # the level that each of the columns of 0 and 1 stands for
 
     @classmethod
     def of(cls, name: str, labels: Iterable[str | None], taken: set[str]) -> Category:
         """The category with all `labels` as levels; its columns have names that are not `taken`."""
         levels = sorted_labels({label for label in labels if label is not None})
-        return cls(name, levels, [fresh_name(f"{name}={level}", taken) for level in levels])
-
-    @property
-    def level_of(self) -> dict[str, str]:
-        """The level that each column stands for."""
-        return dict(zip(self.names, self.levels, strict=True))
+        return cls(name, {fresh_name(f"{name}={level}", taken): level for level in levels})
 
     def note(self, without: int = 0) -> Change:
         """What a reader is told; `without` is the number of rows that have no category and are kept."""
-        columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
+        columns = f"{len(self.level_of)} columns of 0 and 1 ({listed(self.level_of)})"
         says = f"the categories of {quoted(self.name)} were read as {columns}, which are chosen together"
         if without:
             says += f"; {plural(without, 'row')} without one {'has' if without == 1 else 'have'} 0 in all of them"
@@ -64,9 +58,9 @@ class Category:
         )
 
 
-def indicators(labels: Sequence[str | None], levels: Sequence[str]) -> Floats:
+def indicators(labels: Sequence[str | None], levels: Iterable[str]) -> Floats:
     """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not among the levels."""
-    equal: Floats = (np.array(labels, dtype=object)[:, None] == np.array(levels, dtype=object)).astype(np.float64)
+    equal: Floats = (np.array(labels, dtype=object)[:, None] == np.array([*levels], dtype=object)).astype(np.float64)
     equal[[label is None for label in labels]] = np.nan
     return equal
 

@@ -63,7 +63,6 @@ class Stream:
     targets: list[str]
     columns: list[str]  # of the files, in the order in which batches have them
     weights: str | None
-    categories: dict[str, Category]
 
     @property
     def names(self) -> list[str]:
@@ -77,13 +76,13 @@ class Stream:
 
     def batches(self) -> Iterator[Rows]:
         """All rows, file by file."""
-        aside = {*self.targets, self.weights}
-        plain = [name for name in self.columns if name not in self.categories and name not in aside]
+        categories = self.table.categories
+        plain = [name for name in self.columns if name not in {*categories, *self.targets, self.weights}]
         for file in self.files:
-            for batch in _batches(file, self.columns, set(self.categories)):
+            for batch in _batches(file, self.columns, set(categories)):
                 columns = [_numbers(batch, name, file) for name in plain]
-                for name, category in self.categories.items():
-                    columns += list(indicators(_labels(batch[name]), category.levels).T)
+                for name, level_of in categories.items():
+                    columns += list(indicators(_labels(batch[name]), level_of.values()).T)
                 columns += [_numbers(batch, name, file) for name in self.targets]
                 weight = None if self.weights is None else _numbers(batch, self.weights, file)
                 yield Rows(columns, weight)
@@ -131,15 +130,14 @@ def open_stream(
     used = [names[j] for j in candidates if j not in odd]
     levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
     plain = [name for name in used if name not in levels]
-    made = [name for category in levels.values() for name in category.names]
+    made = [name for category in levels.values() for name in category.level_of]
     table = Table(
         X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
         target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
         dropped=dropped, notes=[category.note() for category in levels.values()],
-        groups={name: category.names for name, category in levels.items()},
         categories={name: category.level_of for name, category in levels.items()},
     )  # fmt: skip
-    return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights, levels)
+    return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights)
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:

@@ -62,8 +62,6 @@ class Table:
         Whether the names of the rows are dates in increasing or decreasing order.
     classes : list of str or None
         Labels of the classes that y (then 0, 1, ...) stands for.
-    groups : dict of names by name
-        Columns that belong together: those that stand for the categories of one column of the file.
     categories : dict of levels by column
         Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
     index : str or None
@@ -82,10 +80,14 @@ class Table:
     notes: list[Change] = field(default_factory=list)
     row_dates: bool = False
     classes: list[str] | None = None
-    groups: dict[str, list[str]] = field(default_factory=dict)
     categories: dict[str, dict[str, str]] = field(default_factory=dict)
     index: str | None = None
     event: str | None = None
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Columns that belong together: those that stand for the categories of one column of the file."""
+        return {name: list(levels) for name, levels in self.categories.items()}
 
     @cached_property
     def hash(self) -> str:
@@ -178,7 +180,7 @@ def read_table(
     kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name)
     made, about_categories = list[Floats](), list[Change]()
     for j, category in kinds.items():
-        zeros_and_ones = indicators(labels_of(raw.frame[j]), category.levels)
+        zeros_and_ones = indicators(labels_of(raw.frame[j]), category.level_of.values())
         gaps = int(np.isnan(zeros_and_ones[:, 0]).sum())
         if missing is None and gaps:
             problems.append(category.without_level(gaps))
@@ -199,14 +201,13 @@ def read_table(
                 X, columns, _, _ = as_candidates(raw, others, True, named)
     if kinds:
         X = np.hstack([X, *made])
-        columns += [name for category in kinds.values() for name in category.names]
+        columns += [name for category in kinds.values() for name in category.level_of]
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
     raise_all(problems)
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
-    present = [category for category in kinds.values() if category.names[0] in columns]
     notes = [
         *raw.notes, *raw.renamed, *notes, *about_commas(raw, {label, *columns}), *about_values, *about_categories,
         *_constant_columns(X, columns), *_about_target(y, label, labels, taken_as_classes),
@@ -216,8 +217,7 @@ def read_table(
         dropped=raw.dropped + chosen.dropped + text + lost, notes=notes,
         row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
-        groups={category.name: category.names for category in present},
-        categories={category.name: category.level_of for category in present},
+        categories={each.name: each.level_of for each in kinds.values() if each.level_of.keys() <= {*columns}},
         index=None if chosen.index is None else names[chosen.index],
     )  # fmt: skip
 
