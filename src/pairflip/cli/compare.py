@@ -35,7 +35,7 @@ def compare(
         f"Which methods, separated by commas: {_KNOWN}.")] = None,
     model: o.ModelOptions,
     seed: o.Seed = 0,
-    out: Annotated[Path | None, o.result_folder("compared")] = None,
+    out: Annotated[Path | None, o.out_folder("compared")] = None,
     results: o.ResultOptions,
 ) -> None:  # fmt: skip
     """Compare pairflip with OMP, LASSO, stepwise selection, PLS, AMP, abess and skglm on the same folds.

@@ -29,7 +29,7 @@ def fit(
     results: o.ResultOptions,
     k: o.K,
     ridge: o.Ridge = None,
-    out: Annotated[Path | None, o.result_file("Write the coefficients to this .csv or .tsv file.")] = None,
+    out: Annotated[Path | None, o.out_file("Write the coefficients to this .csv or .tsv file.")] = None,
 ) -> None:
     """Find the best columns of one size, without asking whether it is the right size.
 

@@ -43,7 +43,7 @@ def law(
         o.EffortName, o.in_search("--effort", help="Of the search among terms that were kept.")] = "normal",
     seed: o.Seed = 0,
     jobs: o.Jobs = -1,
-    out: Annotated[Path | None, o.result_file("Write the law to this .json file.")] = None,
+    out: Annotated[Path | None, o.out_file("Write the law to this .json file.")] = None,
 ) -> None:  # fmt: skip
     """Find an equation for the target: a few terms, made of columns by operators, with units.
 

@@ -77,13 +77,13 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def result_folder(suffix: str, help: str = "Result folder.", **more: Any) -> Any:
+def out_folder(suffix: str, help: str = "Result folder.", **more: Any) -> Any:
     """The option --out of a command that writes a folder."""
     shown = f"name of the table + -{suffix}"
     return typer.Option("--out", "-o", metavar="DIR", help=help, show_default=shown, **more)
 
 
-def result_file(help: str) -> Any:
+def out_file(help: str) -> Any:
     """The option --out of a command that may write a file."""
     return typer.Option("--out", "-o", metavar="FILE", help=help)
 

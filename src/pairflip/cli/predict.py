@@ -46,7 +46,7 @@ def predict(
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
     thousands: o.Thousands = None,
-    out: Annotated[Path | None, o.result_file("Write to this .csv or .tsv file instead of stdout.")] = None,
+    out: Annotated[Path | None, o.out_file("Write to this .csv or .tsv file instead of stdout.")] = None,
     force: o.ForceFile = False,
     results: Annotated[o.ResultOptions, o.Without("force")],
 ) -> None:  # fmt: skip

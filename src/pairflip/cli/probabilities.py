@@ -49,7 +49,7 @@ def posterior(
     show: Annotated[int, typer.Option(
         "--show", metavar="N", min=1, help="How many columns and models to print.")] = 10,
     journal: o.JournalFolder = None,
-    out: Annotated[Path | None, o.result_folder("posterior", _OUT)] = None,
+    out: Annotated[Path | None, o.out_folder("posterior", _OUT)] = None,
 ) -> None:  # fmt: skip
     """Say how probable it is that each column belongs in the model, averaged over all models.
 
@@ -93,7 +93,7 @@ def sample(
     ridge: o.Ridge = 0.0,
     journal: o.JournalFolder = None,
     engine: o.EngineName = "auto",
-    out: Annotated[Path | None, o.result_folder("sample", _OUT)] = None,
+    out: Annotated[Path | None, o.out_folder("sample", _OUT)] = None,
 ) -> None:  # fmt: skip
     """Draw sets of k columns, the better the more often, and say how often each column is in them.
 

@@ -39,7 +39,7 @@ def prove(
     within: Annotated[str | None, typer.Option("--within", metavar="LIST", help=
         "Count the sets that are at most so much worse: 1%,5%.")] = None,
     ridge: o.Ridge = 0.0,
-    out: Annotated[Path | None, o.result_file("Write the best sets to this .csv or .tsv file.")] = None,
+    out: Annotated[Path | None, o.out_file("Write the best sets to this .csv or .tsv file.")] = None,
 ) -> None:  # fmt: skip
     """Prove which columns of one size fit best, and list the next best sets.
 

@@ -58,7 +58,7 @@ def select(
     merge: Annotated[
         list[Path] | None, o.in_search(metavar="DIR", help="Journal of a shard to merge first. Repeat for more.")
     ] = None,
-    out: Annotated[Path | None, o.result_folder("pairflip", rich_help_panel="Results")] = None,
+    out: Annotated[Path | None, o.out_folder("pairflip", rich_help_panel="Results")] = None,
     full: Annotated[
         bool, o.in_results("--full", help="Print all that the answer has to say, as the report has it.")] = False,
     results: o.ResultOptions,
