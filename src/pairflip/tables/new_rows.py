@@ -57,7 +57,8 @@ def read_new_rows(
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
     made = {name: (column, levels) for column, levels in (categories or {}).items() for name in levels}
-    places = [position(name, names) for name in wanted]
+    exact = {name: j for j, name in enumerate(names)}
+    places = [exact[name] if name in exact else position(name, names) for name in wanted]
     made = {name: made[name] for name, at in zip(wanted, places, strict=True) if at is None and name in made}
     places = [position(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
     with naming_sheets(raw):
