@@ -1,10 +1,16 @@
 """Text, dates, truth values and missing values are named, never guessed; what is left is finite numbers."""
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from _errors import sentence_of
 from pairflip.tables import Change, TableError, read_table
+from pairflip.tables.cleaning import as_candidates
+from pairflip.tables.kinds import as_numbers, describe
+from pairflip.tables.raw import Raw
 
 GOOD = "a,b,y\n1,2,3\n4,5,7\n7,9,9\n1,1,2\n"
 
@@ -138,6 +144,79 @@ def test_hash_is_of_the_contents(read, tmp_path):
     changed = [GOOD.replace("4,5", "4,6"), GOOD.replace("a,", "c,"), GOOD.replace("7\n", "8\n"), GOOD + "1,1,1\n"]
     assert len({one.hash, *(read(text).hash for text in changed)}) == 5
     assert read("a,b,c,y\n1,2,3,4\n5,6,7,8\n").hash != read("ab,,c,y\n1,2,3,4\n5,6,7,8\n").hash
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (pd.Series([1, None, 3], dtype="Int64"), [1, np.nan, 3]),
+        (pd.Series([1.5, None], dtype="Float32"), [1.5, np.nan]),
+        (pd.Series([True, None, False], dtype="boolean"), [1, np.nan, 0]),
+        (pd.Series([True, None, False], dtype=object), [1, np.nan, 0]),
+        (pd.Series([Decimal("1.5"), None], dtype=object), [1.5, np.nan]),
+        (pd.Series([2**70, 1], dtype=object), [2.0**70, 1]),
+        (pd.Series([1.5, 2.5, 1.5], dtype="category"), [1.5, 2.5, 1.5]),
+        (pd.Series([None, None], dtype=object), [np.nan, np.nan]),
+        (pd.Series(["1", "2"]), None),
+        (pd.Series(["a", "b"], dtype="category"), None),
+        (pd.Series([True, 2], dtype=object), None),
+        (pd.Series([1 + 2j, 2]), None),
+        (pd.Series([[1], [2]]), None),
+        (pd.Series(np.array([1, 2], "M8[s]")), None),
+        (pd.Series(np.array([1, 2], "m8[s]")), None),
+        (pd.Series(np.array([1, 2], "M8[s]")).dt.tz_localize("UTC"), None),
+    ],
+)
+def test_kinds_of_columns(values, numbers):
+    found = as_numbers(values)
+    if numbers is None:
+        assert found is None
+        call = lambda: as_candidates(Raw(pd.DataFrame({0: values}), ["a"]), [0], drop_text=False)  # noqa: E731
+        assert "--drop-text" in sentence_of(TableError, call)
+    else:
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, numbers)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["1,5", "2,25", "-3,0e5"], "decimal commas"),
+        (["1,5", "2"], "decimal commas"),
+        (["1,5", "x"], "text"),
+        (["1,234.5"], "commas in numbers"),
+        (["1,234", "12,345,678"], "commas in numbers"),
+        (["0,234", "1,234"], "decimal commas"),
+        (["2020-01-02", "2020-01-03T10:00:00Z"], "dates"),
+        (["31.12.2020"], "dates"),
+        (["12/31/20 10:15"], "dates"),
+        (["1.2.3"], "text"),
+        (["2020-01-02", "no"], "text"),
+    ],
+)
+def test_words_for_what_a_column_holds(words, kind):
+    assert describe(pd.Series([*words, None])) == kind
+
+
+def test_blocks_of_columns_keep_their_order():
+    values = np.random.default_rng(0).normal(size=(5, 200))
+    frame = pd.DataFrame(values)
+    frame[70] = frame[70] > 0
+    at = [j for j in range(200) if j % 3]
+    X, names, _, notes = as_candidates(Raw(frame, [f"x{j}" for j in range(200)]), at, drop_text=False)
+    values[:, 70] = values[:, 70] > 0
+    np.testing.assert_array_equal(X, values[:, at])
+    assert names == [f"x{j}" for j in at]
+    assert said(notes) == ["1 column of true and false, read as 1 and 0: 'x70'"]
+
+
+def test_many_odd_columns_are_named_with_their_kinds(refusal):
+    header = ",".join([*(f"t{j}" for j in range(30)), "day", "y"])
+    rows = "".join(",".join(["x"] * 30 + ["2020-01-01", str(i)]) + "\n" for i in range(3))
+    message = refusal(f"{header}\n{rows}", drop=["/t[5-9]|t../"])
+    assert "6 columns are not numbers: 't0' (text), 't1' (text), 't2' (text), 't3' (text)" in message
+    assert "'t4' (text), 'day' (dates); expected" in message
+    assert "'t19' and 11 more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}", most=900)
 
 
 @pytest.mark.parametrize(

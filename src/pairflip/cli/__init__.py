@@ -8,21 +8,17 @@ import typer
 
 import pairflip
 from pairflip.cli.compare import compare
-from pairflip.cli.demo import demo
 from pairflip.cli.doctor import doctor
 from pairflip.cli.errors import PlainCommand, PlainGroup
 from pairflip.cli.fit import fit
 from pairflip.cli.law import law
 from pairflip.cli.options import expanded
-from pairflip.cli.posterior import posterior
+from pairflip.cli.paper import reproduce, theory
 from pairflip.cli.predict import predict
+from pairflip.cli.probabilities import posterior, sample
 from pairflip.cli.prove import prove
-from pairflip.cli.publish import publish
-from pairflip.cli.report import report
-from pairflip.cli.reproduce import reproduce
-from pairflip.cli.sample import sample
-from pairflip.cli.select import select
-from pairflip.cli.theory import theory
+from pairflip.cli.saved import publish, report
+from pairflip.cli.select import demo, select
 
 app = typer.Typer(cls=PlainGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 

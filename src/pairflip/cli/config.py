@@ -18,8 +18,6 @@ import typer
 from pairflip.cli.errors import annotation, expected_words, plain_errors
 
 _NOT_SETTINGS = ("config", "force", "as_json", "quiet", "shard", "merge", "out")
-_INPUTS = ("data", "journal", "column_groups")
-_PATHS = ("data", "journal", "merge", "out", "result", "column-groups")
 
 
 def use_config(context: typer.Context, value: Path | None) -> Path | None:
@@ -53,7 +51,7 @@ def read_config(path: Path, command: Any) -> dict[str, Any]:
             hint = f"perhaps {' or '.join(near)}" if near else some
             raise ValueError(f"--config {str(path)!r} has the unknown key {key!r}; {hint}.")
         checked = _checked(path, key, value, known[name], command)
-        if name in _PATHS:  # relative to the folder of the file
+        if annotation(command, known[name])[0] is Path:  # relative to the folder of the file
             folder = path.parent
             checked = [str(folder / each) for each in checked] if isinstance(checked, list) else str(folder / checked)
         values[known[name].name] = checked
@@ -99,8 +97,8 @@ def run_settings(context: typer.Context, used: Mapping[str, Any], folder: Path) 
         name = str(parameter.name)
         if name not in used or name in _NOT_SETTINGS:
             continue
-        value = used[name]
-        if name in _INPUTS and value is not None:  # relative, so that both may be moved together; links are followed
+        value, is_path = used[name], annotation(context.command, parameter)[0] is Path
+        if is_path and value is not None:  # relative, so that both may be moved together; links are followed
             path = Path(value)
             value = str(path.parent.resolve() / path.name)
             with suppress(ValueError):  # on another drive
@@ -117,14 +115,9 @@ def config_text(command: str, settings: Mapping[str, Any]) -> str:
     """Settings as TOML that `read_config` reads, below a comment; those that are None or empty are left out."""
     import tomli_w
 
-    given: dict[str, Any] = {}
-    for name, value in settings.items():
-        if value is not None and value not in ([], ()):
-            texts = [value] if isinstance(value, str) else value
-            if isinstance(texts, (list, tuple)):  # no TOML file can hold halves of surrogate pairs, from file names
-                texts = [text.encode("utf-8", "replace").decode() for text in texts]
-            given[name.replace("_", "-")] = texts[0] if isinstance(value, str) else texts
+    given = {name.replace("_", "-"): value for name, value in settings.items() if value not in (None, [], ())}
+    text = tomli_w.dumps(given).encode("utf-8", "replace").decode()  # file names may hold halves of surrogate pairs
     return (
         f"# The settings of this result. Again: pairflip {command} --config run.toml --out another-folder\n"
-        f"# Paths are relative to the folder of this file.\n{tomli_w.dumps(given)}"
+        f"# Paths are relative to the folder of this file.\n{text}"
     )

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.printing import print_json
 
 _NEEDED = [
@@ -22,29 +22,28 @@ _EXTRAS = {
 
 def doctor(as_json: o.AsJson = False) -> None:
     """Check the installation: versions, cores, GPU, cache, and a comparison with brute force."""
-    with plain_errors():
-        import platform
+    import platform
 
-        from joblib import cpu_count
+    from joblib import cpu_count
 
-        import pairflip
-        from pairflip.engines import auto_rule
+    import pairflip
+    from pairflip.engines import auto_rule
 
-        device, why_not = gpu()
-        record: dict[str, Any] = {
-            "pairflip": pairflip.__version__, "python": platform.python_version(), "platform": platform.platform(),
-            "packages": {name: _version(name) for name in _NEEDED},
-            "extras": {name: _version(name) for name in _EXTRAS}, "cores": int(cpu_count()), "gpu": device or None,
-            "gpu_rule": auto_rule() if device else None, "no_gpu": why_not or None, "cache": _cache(),
-        }  # fmt: skip
-        engines = ["numba", "cuda"] if record["gpu"] else ["numba"]
-        record["self_check"] = [check for engine in engines for check in self_check(engine)]
-        if as_json:
-            print_json(record)
-        else:
-            _print(record)
-        if not all(check["passed"] for check in record["self_check"]):
-            raise typer.Exit(1)
+    device, why_not = gpu()
+    record: dict[str, Any] = {
+        "pairflip": pairflip.__version__, "python": platform.python_version(), "platform": platform.platform(),
+        "packages": {name: _version(name) for name in _NEEDED},
+        "extras": {name: _version(name) for name in _EXTRAS}, "cores": int(cpu_count()), "gpu": device or None,
+        "gpu_rule": auto_rule() if device else None, "no_gpu": why_not or None, "cache": _cache(),
+    }  # fmt: skip
+    engines = ["numba", "cuda"] if record["gpu"] else ["numba"]
+    record["self_check"] = [check for engine in engines for check in self_check(engine)]
+    if as_json:
+        print_json(record)
+    else:
+        _print(record)
+    if not all(check["passed"] for check in record["self_check"]):
+        raise typer.Exit(1)
 
 
 def _version(name: str) -> str | None:

@@ -217,15 +217,9 @@ def expected_words(kind: Any, info: Any) -> str | None:
 def annotation(command: Any, parameter: Any) -> tuple[Any, Any]:
     """(type of one value, what Typer was told about it) from the signature of the function behind the command."""
     function = inspect.unwrap(command.callback)
-    hint = get_type_hints(function, include_extras=True).get(parameter.name)
-    info = None
-    while hint is not None:
-        if get_origin(hint) is Annotated:
-            hint, info = get_args(hint)
-        elif get_origin(hint) in (Union, UnionType):
-            hint = next(each for each in get_args(hint) if each is not type(None))
-        elif get_origin(hint) is list:
-            (hint,) = get_args(hint)
-        else:
-            break
-    return hint, info
+    hint, info = get_type_hints(function, include_extras=True).get(parameter.name), None
+    if get_origin(hint) is Annotated:
+        hint, info = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(each for each in get_args(hint) if each is not type(None))
+    return (get_args(hint)[0] if get_origin(hint) is list else hint), info

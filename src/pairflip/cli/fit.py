@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
 from pairflip.cli.results import check_file, write_lines
@@ -17,69 +17,64 @@ if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
     from pairflip.search.best_subset import Trace
 
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the coefficients to this .csv or .tsv file.")
-]
-
 
 def fit(
     *,
     table: Annotated[o.TableOptions, o.Without("groups")],
     model: o.ModelOptions,
     limits: o.LimitOptions,
-    fitted: o.LossOptions,
+    response: o.LossOptions,
     search: Annotated[o.SearchOptions, o.Without("polish")],
     run: o.RunOptions,
     results: o.ResultOptions,
     k: o.K,
     ridge: o.Ridge = None,
-    out: Out = None,
+    out: Annotated[Path | None, o.out_file("Write the coefficients to this .csv or .tsv file.")] = None,
 ) -> None:
     """Find the best columns of one size, without asking whether it is the right size.
 
     Example: pairflip fit data.csv --target y --k 3
     """
-    with plain_errors():
-        from pairflip.interrupt import exit_code
-        from pairflip.jobs import local_threads
-        from pairflip.progress import expected_time
-        from pairflip.search.best_subset import Interrupted, best_subset
-        from pairflip.search.effort import check_size, model_seconds
-        from pairflip.search.schedule import as_schedule
-        from pairflip.selection.facts import copy_words, target_copies
+    from pairflip.interrupt import exit_code
+    from pairflip.jobs import local_threads
+    from pairflip.progress import expected_time
+    from pairflip.search.best_subset import Interrupted, best_subset
+    from pairflip.search.effort import check_size, model_seconds
+    from pairflip.search.schedule import as_schedule
+    from pairflip.selection.facts import copy_words, target_copies
 
-        if out is not None:
-            check_file(out, results.force, table.data)
-        loaded = load(table, fitted)
-        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
-        size, threads = check_size(problem, k), o.check_jobs(run.jobs)
-        for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
-            say(text)
-        if search.chains is not None or search.schedule != "auto" or search.method == "anneal":
-            seconds = model_seconds(problem, size, as_schedule(search.schedule), search.chains, threads)
-            expected = expected_time(seconds, local_threads(threads))
-            if expected is not None and not results.quiet:
-                say(f"{expected}.")
-        stopped = None
-        try:
-            trace = best_subset(
-                problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
-                n_jobs=threads, progress=results.progress, method=search.method, effort=search.effort,
-                prove=search.prove,
-            )  # fmt: skip
-        except Interrupted as error:
-            say("interrupted; this is the best found so far.")
-            stopped, trace = error, error.trace
-        record = _record(problem, trace) | {"target": loaded.table.target, "source": loaded.table.source}
-        if out is not None:
-            lines: list[list[Any]] = [[name, kind, *values] for name, kind, values in _rows(record)]
-            write_lines(out, ["column", "kind", *_heads(record)], lines, "the coefficients")
-        if results.as_json:
-            print_json(record)
-        else:
-            _print(record)
-        if stopped is not None:
-            raise typer.Exit(exit_code())
+    if out is not None:
+        check_file(out, results.force, table.data)
+    loaded = load(table, response)
+    problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
+    size, threads = check_size(problem, k), o.check_jobs(run.jobs)
+    for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
+        say(text)
+    if search.chains is not None or search.schedule != "auto" or search.method == "anneal":
+        seconds = model_seconds(problem, size, as_schedule(search.schedule), search.chains, threads)
+        expected = expected_time(seconds, local_threads(threads))
+        if expected is not None and not results.quiet:
+            say(f"{expected}.")
+    interrupted = False
+    try:
+        trace = best_subset(
+            problem, size, schedule=search.schedule, chains=search.chains, seed=run.seed, engine=run.engine,
+            n_jobs=threads, progress=results.progress, method=search.method, effort=search.effort,
+            prove=search.prove,
+        )  # fmt: skip
+    except Interrupted as error:
+        say("interrupted; this is the best found so far.")
+        interrupted, trace = True, error.trace
+    record = _record(problem, trace) | {"target": loaded.table.target, "source": loaded.table.source}
+    if out is not None:
+        lines: list[list[Any]] = [[name, kind, *values] for name, kind, values in _rows(record)]
+        write_lines(out, ["column", "kind", *_heads(record)], lines, "the coefficients")
+    if results.as_json:
+        print_json(record)
+    else:
+        _print(record)
+    if interrupted:
+        raise typer.Exit(exit_code())
 
 
 def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
@@ -92,13 +87,13 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
     best, quadratic = problem.fit(trace.best_support), problem.loss.squared
     classes = [] if problem.classes is None else [label_text(label) for label in problem.classes.tolist()]
     forced = [problem.names[j] for j in problem.always]
-    proof = trace.proof
     targets: list[dict[str, Any]] = []
     if problem.target_names:
         form: Any = problem.form
         shares = form.explained(problem.slots(trace.best_support)).tolist()
-        pairs = zip(problem.target_names, shares, strict=True)
-        targets = [{"target": name, "r_squared": share} for name, share in pairs]
+        targets = [
+            {"target": name, "r_squared": share} for name, share in zip(problem.target_names, shares, strict=True)
+        ]
     return {
         "k": trace.k,
         "columns": trace.best_names,
@@ -118,7 +113,7 @@ def _record(problem: SubsetProblem, trace: Trace) -> dict[str, Any]:
         "engine": trace.engine,
         "seconds": trace.seconds,
         "note": trace.note,
-        **({} if proof is None else {"proof": proof_record(proof, chosen=trace.best_support.tolist())}),
+        **({"proof": proof_record(trace.proof, chosen=trace.best_support.tolist())} if trace.proof else {}),
     }
 
 

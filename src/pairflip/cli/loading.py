@@ -78,7 +78,7 @@ class Loaded:
             products = self.options.interactions or self.options.powers > 1
             if products and limits is not None and limits.hierarchy is None:
                 limits = replace(limits, hierarchy=True)
-        arguments = {} if limits in (None, LimitOptions()) else limit_arguments(limits, after, wanted)
+        arguments = {} if limits is None else limit_arguments(limits, after, wanted)
         groups = {name: columns for name, columns in table.groups.items() if name not in wanted}
         if groups:  # the columns that stand for the categories of one column
             arguments["groups"] = groups | arguments.get("groups", {})
@@ -92,16 +92,15 @@ class Loaded:
             )  # fmt: skip
         else:
             problem = SubsetProblem(
-                table.X, y, names=table.names, loss=self.loss,
-                **({} if preprocess is None else {"preprocess": preprocess}), **self.arguments, **arguments,
-            )  # fmt: skip
+                table.X, y, names=table.names, loss=self.loss, preprocess=preprocess, **self.arguments, **arguments
+            )
         if not quiet:
             for item in (*table.dropped, *table.notes):
                 say(f"{item}.")
         return problem
 
 
-def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
+def load(options: TableOptions, response: LossOptions | None = None) -> Loaded:
     """Read the table, for the loss that was asked for (by default squared error)."""
     from pairflip.tables import TableError
     from pairflip.tables.files import named_files
@@ -112,32 +111,32 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
         raise ValueError("no table was named; expected its file, such as: pairflip select data.csv --target y.")
     if options.impute is not None and options.missing is not None:
         raise ValueError(f"--impute and --missing {options.missing} are both given; expected one of them.")
-    fitted = fitted or LossOptions("squares")
+    response = response or LossOptions("squares")
     files = named_files(options.data)
     if options.stream or (options.stream is None and is_large(files)):
-        return _load_stream(options, fitted, files)
-    if fitted.loss == "cox" or fitted.time is not None or fitted.event is not None:
-        options, fitted = _survival(options, fitted)
-    targets = _several(options, fitted) if options.target is not None and "," in options.target else []
+        return _load_stream(options, response, files)
+    if response.loss == "cox" or response.time is not None or response.event is not None:
+        options, response = _survival(options, response)
+    targets = _several(options, response) if options.target is not None and "," in options.target else []
     if targets:
         options = replace(options, target=targets[0], keep=[*options.keep, *targets[1:]] if options.keep else None)
     try:
-        labels = None if options.groups is None else _group_labels(options, fitted, targets[1:])
-        table = _read(options, fitted, targets[1:])
+        labels = None if options.groups is None else _group_labels(options, response, targets[1:])
+        table = _read(options, response, targets[1:])
     except TableError as error:
-        raise TableError(str(error) if fitted.time is None else str(error).replace("--target", "--time")) from None
-    loss: LossName = fitted.loss or "squares" if table.classes is None else _loss_of_classes(table, fitted)
+        raise TableError(str(error) if response.time is None else str(error).replace("--target", "--time")) from None
+    loss: LossName = response.loss or "squares" if table.classes is None else _loss_of_classes(table, response)
     if labels is not None and "" in labels:
         row = quoted(table.row_names[labels.index("")])
         raise ValueError(f"--groups {options.groups!r} has no value in row {row}; expected a group for every row.")
-    if fitted.offset is not None and loss != "poisson":
+    if response.offset is not None and loss != "poisson":
         raise ValueError(f"--offset is given with --loss {loss}; expected it with --loss poisson only.")
     arguments: dict[str, Any] = {}
     beside: list[Floats] = []
     for option, argument, name in (
         ("--weights", "sample_weight", options.weights),
-        ("--offset", "offset", fitted.offset),
-        ("--event", "", fitted.event),
+        ("--offset", "offset", response.offset),
+        ("--event", "", response.event),
         *(("--target", "", name) for name in targets[1:]),
     ):
         if name is not None:
@@ -147,25 +146,22 @@ def load(options: TableOptions, fitted: LossOptions | None = None) -> Loaded:
             else:
                 beside.append(values)
     if beside:
-        table = replace(table, notes=[note for note in table.notes if note.what != "target"], event=fitted.event)
-    if fitted.event is not None:
-        _check_survival(table.y, beside[0], fitted)
+        table = replace(table, notes=[note for note in table.notes if note.what != "target"], event=response.event)
+    if response.event is not None:
+        _check_survival(table.y, beside[0], response)
     if targets:
         table = replace(table, target=",".join(targets))
         arguments["target_names"] = targets
     return Loaded(table, loss, options, labels, arguments, beside)
 
 
-def _load_stream(options: TableOptions, fitted: LossOptions, files: list[Path]) -> Loaded:
+def _load_stream(options: TableOptions, response: LossOptions, files: list[Path]) -> Loaded:
     """A table whose rows are to be read in batches."""
-    import numpy as np
-
-    from pairflip.tables import Table
     from pairflip.tables.parts import open_stream
 
     refused = {
-        "--loss": fitted.loss not in (None, "squares"), "--time and --event": fitted.time or fitted.event,
-        "--offset": fitted.offset, "--groups": options.groups, "--index": options.index, "--sheet": options.sheet,
+        "--loss": response.loss not in (None, "squares"), "--time and --event": response.time or response.event,
+        "--offset": response.offset, "--groups": options.groups, "--index": options.index, "--sheet": options.sheet,
         "--thousands": options.thousands, "--decimal": options.decimal, "--impute": options.impute,
         "--preprocess": options.preprocess, "--powers": options.powers > 1, "--interactions": options.interactions,
         "--missing drop-columns": options.missing == "drop-columns",
@@ -181,15 +177,7 @@ def _load_stream(options: TableOptions, fitted: LossOptions, files: list[Path]) 
         drop=list(options.drop or ()), keep=list(options.keep or ()), drop_text=options.drop_text,
         categories=list(options.categories or ()),
     )  # fmt: skip
-    table = Table(
-        X=np.empty((0, len(stream.names))), y=np.empty(0), names=stream.names, row_names=[],
-        target=",".join(stream.targets), source=stream.source, dropped=stream.dropped, notes=stream.notes,
-        groups=stream.groups,
-        categories={
-            name: dict(zip(kind.names, kind.levels, strict=True)) for name, kind in stream.kinds.items()
-        },
-    )  # fmt: skip
-    return Loaded(table, "squares", options, stream=stream)
+    return Loaded(stream.table, "squares", options, stream=stream)
 
 
 def preprocessing(options: TableOptions, table: Table, always: Sequence[str]) -> Pipeline | None:
@@ -216,40 +204,42 @@ def preprocessing(options: TableOptions, table: Table, always: Sequence[str]) ->
     return make_pipeline(*([] if options.impute is None else [Impute(options.impute)]), *steps)
 
 
-def _survival(options: TableOptions, fitted: LossOptions) -> tuple[TableOptions, LossOptions]:
+def _survival(options: TableOptions, response: LossOptions) -> tuple[TableOptions, LossOptions]:
     """The options with the time as the target."""
-    given = [name for name, value in (("--time", fitted.time), ("--event", fitted.event)) if value is not None]
-    if fitted.loss not in (None, "cox"):
-        raise ValueError(f"{given[0]} is given with --loss {fitted.loss}; expected it with --loss cox only.")
+    given = [name for name, value in (("--time", response.time), ("--event", response.event)) if value is not None]
+    if response.loss not in (None, "cox"):
+        raise ValueError(f"{given[0]} is given with --loss {response.loss}; expected it with --loss cox only.")
     if len(given) < 2:
         raise ValueError(
             "--loss cox needs the columns of the times and of the events; expected --time NAME --event NAME."
         )
-    if options.target not in (None, fitted.time) or fitted.time == fitted.event:
-        named = f"--target {options.target!r}" if options.target not in (None, fitted.time) else "the same column twice"
+    if options.target not in (None, response.time) or response.time == response.event:
+        named = (
+            f"--target {options.target!r}" if options.target not in (None, response.time) else "the same column twice"
+        )
         raise ValueError(f"--loss cox is given with {named}; expected --time NAME and --event NAME, two columns.")
-    return replace(options, target=fitted.time), replace(fitted, loss="cox")
+    return replace(options, target=response.time), replace(response, loss="cox")
 
 
-def _check_survival(time: Floats, event: Floats, fitted: LossOptions) -> None:
+def _check_survival(time: Floats, event: Floats, response: LossOptions) -> None:
     """Refuse times and events that cannot be meant."""
     if (time < 0).any():
-        raise ValueError(f"--time {fitted.time!r} holds {time.min():g}; expected times of 0 or more.")
+        raise ValueError(f"--time {response.time!r} holds {time.min():g}; expected times of 0 or more.")
     odd = event[(event != 0) & (event != 1)]
     if odd.size:
         raise ValueError(
-            f"--event {fitted.event!r} holds {odd[0]:g}; expected 1 (it happened) or 0 (it had not by then)."
+            f"--event {response.event!r} holds {odd[0]:g}; expected 1 (it happened) or 0 (it had not by then)."
         )
     if not event.any():
-        raise ValueError(f"--event {fitted.event!r} is 0 in every row; expected 1 where the event happened.")
+        raise ValueError(f"--event {response.event!r} is 0 in every row; expected 1 where the event happened.")
 
 
-def _loss_of_classes(table: Table, fitted: LossOptions) -> LossName:
+def _loss_of_classes(table: Table, response: LossOptions) -> LossName:
     """The loss that was asked for, or that of so many classes."""
     from pairflip.text import listed, quoted
 
     classes = table.classes or []
-    loss = fitted.loss or ("logistic" if len(classes) == 2 else "multinomial")
+    loss = response.loss or ("logistic" if len(classes) == 2 else "multinomial")
     if (len(classes) == 2) != (loss == "logistic"):
         two = "two classes: --loss multinomial takes more"
         expected = two if len(classes) > 2 else "more: --loss logistic takes two"
@@ -260,51 +250,45 @@ def _loss_of_classes(table: Table, fitted: LossOptions) -> LossName:
     return loss
 
 
-def _several(options: TableOptions, fitted: LossOptions) -> list[str]:
+def _several(options: TableOptions, response: LossOptions) -> list[str]:
     """The names in ``--target a,b,c``; none where that is the name of one column."""
     from pairflip.tables import TableError
 
     with suppress(TableError):
-        _read(options, fitted)
+        _read(options, response)
         return []
     names = [name.strip() for name in str(options.target).split(",")]
     if "" in names or len(set(names)) < len(names):
         raise ValueError(f"--target is {options.target!r}; expected different names of columns, such as a,b,c.")
-    if fitted.loss not in (None, "squares"):
-        raise ValueError(f"--target names {len(names)} columns with --loss {fitted.loss}; expected one column.")
+    if response.loss not in (None, "squares"):
+        raise ValueError(f"--target names {len(names)} columns with --loss {response.loss}; expected one column.")
     return names
 
 
-def _read(options: TableOptions, fitted: LossOptions, targets: Sequence[str] = (), **changes: Any) -> Table:
+def _read(options: TableOptions, response: LossOptions, targets: Sequence[str] = (), **changes: Any) -> Table:
     """The table as the options ask for it; the column of groups is not among the candidates, other targets are."""
     from pairflip.tables import read_table
 
     assert options.data is not None
-    beside = [name for name in (options.weights, fitted.offset, fitted.event) if name is not None]
+    beside = [name for name in (options.weights, response.offset, response.event) if name is not None]
     drop, keep = list(options.drop or ()), list(options.keep or ())
     if options.groups is not None and options.groups not in drop and "index" not in changes:
         drop.append(options.groups)
     settings: dict[str, Any] = {
-        "drop": drop,
-        "keep": keep + beside if keep else [],
-        "index": options.index,
-        "drop_text": options.drop_text,
-        "missing": options.missing if options.impute is None else "keep",
-        "sheet": options.sheet,
-        "decimal": options.decimal,
-        "thousands": options.thousands,
-        "classes": None if fitted.loss is None else fitted.loss in ("logistic", "multinomial"),
+        "drop": drop, "keep": keep + beside if keep else [], "index": options.index, "drop_text": options.drop_text,
+        "missing": options.missing if options.impute is None else "keep", "sheet": options.sheet,
+        "decimal": options.decimal, "thousands": options.thousands,
+        "classes": None if response.loss is None else response.loss in ("logistic", "multinomial"),
         "categories": list(options.categories or ()),
         "used": [*beside, *targets] + [name.strip() for name in (options.target or "").split(",") if name.strip()],
-        **changes,
-    }
-    table = read_table(options.data, options.target, **settings)
+    }  # fmt: skip
+    table = read_table(options.data, options.target, **(settings | changes))
     if options.groups is None or options.groups in (options.drop or ()):
         return table
     return replace(table, dropped=_without(table.dropped, options.groups))
 
 
-def _group_labels(options: TableOptions, fitted: LossOptions, targets: Sequence[str]) -> list[str]:
+def _group_labels(options: TableOptions, response: LossOptions, targets: Sequence[str]) -> list[str]:
     """The group of each row: read as row names, so that they may be text and the same rows are left out."""
     from pairflip.tables import TableError
 
@@ -313,7 +297,7 @@ def _group_labels(options: TableOptions, fitted: LossOptions, targets: Sequence[
         raise ValueError(f"--groups and --target are both {options.groups!r}; expected two columns.")
     others = [] if options.index in (None, options.groups) else [str(options.index)]
     try:
-        return _read(options, fitted, targets, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
+        return _read(options, response, targets, index=options.groups, drop=[*(options.drop or ()), *others]).row_names
     except TableError as error:
         raise TableError(str(error).replace("--index", "--groups")) from None
 

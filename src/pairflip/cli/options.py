@@ -6,7 +6,7 @@ option has to be a parameter: the command
     def fit(*, table: TableOptions, search: Annotated[SearchOptions, Without("polish")], k: K) -> None:
 
 is given to Typer as `expanded(fit)`, which takes every field of the two dataclasses but one, in their order, and calls
-`fit` with both of them filled; a field that is left out keeps its default.
+`fit` with both of them filled; a field that is left out keeps its default. What goes wrong becomes one sentence.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from pairflip.cli.config import use_config
+from pairflip.cli.errors import plain_errors
 
 in_table, in_model, in_search, in_results = (
     partial(typer.Option, rich_help_panel=panel) for panel in ("The table", "The model", "The search", "Results")
@@ -28,13 +29,8 @@ in_table, in_model, in_search, in_results = (
 """An option in that panel of the help."""
 
 Names = list[str] | None
-Missing = Literal["drop-rows", "drop-columns"]
-Imputation = Literal["median", "knn"]
-Center = Literal["fold", "global", "none"]
 LossName = Literal["squares", "logistic", "poisson", "multinomial", "cox"]
-MethodName = Literal["auto", "descend", "anneal"]
 EffortName = Literal["quick", "normal", "thorough"]
-ScheduleName = Literal["auto", "paper"]
 
 
 class Without:
@@ -47,48 +43,49 @@ class Without:
 def expanded(function: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer is to see it: with the fields of its dataclasses of options as parameters."""
     hints = get_type_hints(function, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    filled: dict[str, tuple[type, list[str]]] = {}
-
-    def add(name: str, hint: Any, default: Any) -> None:  # by name, so that those without defaults may stand anywhere
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint))
-
+    taken: dict[str, tuple[Any, Any]] = {}  # type and default of everything that the command takes
+    groups: dict[str, tuple[Any, list[str]]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind, *beside = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
         if not is_dataclass(kind):
-            add(name, hints[name], parameter.default)
+            taken[name] = hints[name], parameter.default
             continue
         left_out = {option for each in beside if isinstance(each, Without) for option in each.names}
-        taken = [each for each in fields(kind) if each.name not in left_out]
-        if len(taken) + len(left_out) != len(fields(kind)):
-            raise TypeError(f"{kind} does not have all of the options {sorted(left_out)} that are to be left out.")
         field_hints = get_type_hints(kind, include_extras=True)
-        for each in taken:
-            add(each.name, field_hints[each.name], each.default)
-        filled[name] = kind, [each.name for each in taken]  # type: ignore[assignment]
+        if not left_out <= field_hints.keys():
+            raise TypeError(f"{kind} does not have all of the options {sorted(left_out)} that are to be left out.")
+        options = {each.name: (field_hints[each.name], each.default) for each in fields(kind)}
+        options = {option: options[option] for option in options if option not in left_out}
+        groups[name] = kind, list(options)
+        taken |= options
 
     def command(**given: Any) -> None:
-        subjects = {
-            name: kind(**{option: given.pop(option) for option in taken}) for name, (kind, taken) in filled.items()
-        }
-        function(**given, **subjects)
+        with plain_errors(given.get("journal"), given["context"].obj if "journal" in given else None):
+            filled = {
+                name: kind(**{option: given.pop(option) for option in options})
+                for name, (kind, options) in groups.items()
+            }
+            function(**given, **filled)
 
     look: Any = command
     look.__name__, look.__doc__, look.__module__ = function.__name__, function.__doc__, function.__module__
-    look.__signature__ = inspect.Signature(parameters)
-    look.__annotations__ = {each.name: each.annotation for each in parameters}
+    look.__annotations__ = {name: hint for name, (hint, _) in taken.items()}
+    look.__signature__ = inspect.Signature([  # by name, so that options without defaults may stand anywhere
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, (hint, default) in taken.items()
+    ])  # fmt: skip
     return command
 
 
-def folder_or_table(command: str) -> Any:
-    """The option --out of a command that writes a folder, or one table."""
-    return typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        help="Result folder; a .csv or .tsv file: the columns alone.",
-        show_default=f"name of the table + -{command}",
-    )
+def out_folder(suffix: str, help: str = "Result folder.", **more: Any) -> Any:
+    """The option --out of a command that writes a folder."""
+    shown = f"name of the table + -{suffix}"
+    return typer.Option("--out", "-o", metavar="DIR", help=help, show_default=shown, **more)
+
+
+def out_file(help: str) -> Any:
+    """The option --out of a command that may write a file."""
+    return typer.Option("--out", "-o", metavar="FILE", help=help)
 
 
 Sheet = Annotated[str | None, in_table(metavar="NAME", help="Sheet of a workbook.")]
@@ -96,85 +93,60 @@ Decimal = Annotated[str | None, in_table(metavar="MARK", help="Decimal mark of a
 Thousands = Annotated[
     str | None, in_table(metavar="MARK", help="Mark between thousands in a text table: , (1,499) or . (1.499,5).")
 ]
-RIDGE = "0; 1e-5 for classes, counts and times"
-Ridge = Annotated[float | None, in_model(help="Penalty on the squares of the coefficients.", show_default=RIDGE)]
-K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
-Sizes = Annotated[
-    str | None,
-    in_search(
-        "--sizes",
-        metavar="SIZES",
-        help="Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.",
-        show_default="1-10",
-    ),
+Ridge = Annotated[
+    float | None,
+    in_model(help="Penalty on the squares of the coefficients.", show_default="0; 1e-5 for classes, counts and times"),
 ]
+K = Annotated[int, typer.Option("--k", "-k", metavar="K", min=1, help="Number of columns.")]
+Sizes = Annotated[str | None, in_search("--sizes", metavar="SIZES", show_default="1-10", help=
+    "Numbers of columns to try: 1-10, or 1,2,5, or both: 1-5,8.")]  # fmt: skip
 Seed = Annotated[int, in_search(help="What folds and searches are drawn from: same seed, same result.", min=0)]
 Jobs = Annotated[int, in_search(help="Threads; -1 means all cores.")]
 EngineName = Annotated[str, in_search("--engine", metavar="NAME", help="auto, numba, cuda or reference.")]
 JournalFolder = Annotated[
     Path | None, in_search("--journal", metavar="DIR", help="Keep finished work here; the same command resumes.")
 ]
+Saved = Annotated[Path, typer.Argument(help="A result folder, its result.json, or a file of SizeCurve.save.")]
 Force = Annotated[bool, in_results("--force", help="Replace an older result.")]
 ForceFile = Annotated[bool, typer.Option("--force", help="Replace an existing --out file.")]
 AsJson = Annotated[bool, in_results("--json", help="Print JSON for machines instead of text.")]
 Quiet = Annotated[bool, in_results("--quiet", "-q", help="No progress, no remarks.")]
-Config = Annotated[
-    Path | None,
-    in_results("--config", metavar="FILE", is_eager=True, callback=use_config,
-               help="Options from a TOML file; the command line takes precedence."),
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TableOptions:
     """The table: its file, what its columns are, how it is read."""
 
-    data: Annotated[
-        Path | None,
-        typer.Argument(help="Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or "
-                       ".xlsx; a pattern in quotes, such as 'part-*.parquet', or a folder, for a table in parts."),
-    ] = None  # fmt: skip
+    data: Annotated[Path | None, typer.Argument(help=
+        "Table: .csv, .tsv, .txt, .dat (also .gz), .parquet, .feather, .arrow, .npz, .npy or .xlsx; a pattern in "
+        "quotes, such as 'part-*.parquet', or a folder, for a table in parts.")] = None  # fmt: skip
     target: Annotated[
         str | None, in_table("--target", "-t", metavar="NAME", help="Column to predict; several: a,b,c.")
     ] = None
-    drop: Annotated[
-        Names,
-        in_table(metavar="NAME", help="Leave this column out; /^ab/ is a regular expression. Several: a,b, or repeat."),
-    ] = None
-    keep: Annotated[
-        Names,
-        in_table(
-            metavar="NAME", help="Choose only from this column; /^ab/ is a regular expression. Several: a,b, or repeat."
-        ),
-    ] = None
+    drop: Annotated[Names, in_table(metavar="NAME", help=
+        "Leave this column out; /^ab/ is a regular expression. Several: a,b, or repeat.")] = None  # fmt: skip
+    keep: Annotated[Names, in_table(metavar="NAME", help=
+        "Choose only from this column; /^ab/ is a regular expression. Several: a,b, or repeat.")] = None  # fmt: skip
     index: Annotated[str | None, in_table(metavar="NAME", help="Column of row names.")] = None
     drop_text: Annotated[bool, in_table("--drop-text", help="Leave columns of text and dates out.")] = False
-    categories: Annotated[
-        Names,
-        in_table(metavar="NAME", help="Read the categories of this column as columns of 0 and 1, chosen together; "
-                 "/^ab/ is a regular expression. Several: a,b, or repeat."),
-    ] = None  # fmt: skip
-    missing: Annotated[Missing | None, in_table("--missing", help="What to leave out if values are missing.")] = None
-    impute: Annotated[
-        Imputation | None,
-        in_table("--impute", help="Fill missing values from the training rows of each fold: by the median of the "
-                 "column, or from the nearest rows."),
-    ] = None  # fmt: skip
-    preprocess: Annotated[
-        str | None,
-        in_table(metavar="STEPS", help="What to do with the columns first, in each fold anew: some of snv, msc, "
-                 "savgol:WINDOW:ORDER:DERIVATIVE, log:SHIFT, centre, scale, standardize, with commas between."),
-    ] = None  # fmt: skip
+    categories: Annotated[Names, in_table(metavar="NAME", help=
+        "Read the categories of this column as columns of 0 and 1, chosen together; /^ab/ is a regular expression. "
+        "Several: a,b, or repeat.")] = None  # fmt: skip
+    missing: Annotated[Literal["drop-rows", "drop-columns"] | None, in_table("--missing", help=
+        "What to leave out if values are missing.")] = None  # fmt: skip
+    impute: Annotated[Literal["median", "knn"] | None, in_table("--impute", help=
+        "Fill missing values from the training rows of each fold: by the median of the column, or from the nearest "
+        "rows.")] = None  # fmt: skip
+    preprocess: Annotated[str | None, in_table(metavar="STEPS", help=
+        "What to do with the columns first, in each fold anew: some of snv, msc, savgol:WINDOW:ORDER:DERIVATIVE, "
+        "log:SHIFT, centre, scale, standardize, with commas between.")] = None  # fmt: skip
     powers: Annotated[int, in_table(metavar="D", min=1, help="Add powers of the columns up to this one.")] = 1
     interactions: Annotated[bool, in_table("--interactions", help="Add the products of every two columns.")] = False
     sheet: Sheet = None
     decimal: Decimal = None
     thousands: Thousands = None
-    stream: Annotated[
-        bool | None,
-        in_table("--stream/--no-stream", help="Read the table once, in batches of rows, and keep only moments.",
-                 show_default="above 67 million numbers"),
-    ] = None  # fmt: skip
+    stream: Annotated[bool | None, in_table("--stream/--no-stream", show_default="above 67 million numbers", help=
+        "Read the table once, in batches of rows, and keep only moments.")] = None  # fmt: skip
     weights: Annotated[str | None, in_table(metavar="NAME", help="Column of row weights.")] = None
     groups: Annotated[
         str | None, in_table(metavar="NAME", help="Column of groups; rows of a group are left out together.")
@@ -189,9 +161,8 @@ PlainTable = Annotated[TableOptions, Without("categories", "groups")]
 class ModelOptions:
     """What every model has: an intercept, columns that are always in."""
 
-    center: Annotated[
-        Center, in_model("--center", help="Intercept in every fold, means removed once, or no intercept.")
-    ] = "fold"
+    center: Annotated[Literal["fold", "global", "none"], in_model("--center", help=
+        "Intercept in every fold, means removed once, or no intercept.")] = "fold"  # fmt: skip
     always: Annotated[
         Names, in_model(metavar="NAME", help="Column that is in every model. Several: a,b, or repeat.")
     ] = None
@@ -201,21 +172,14 @@ class ModelOptions:
 class LossOptions:
     """What is minimized."""
 
-    loss: Annotated[
-        LossName | None,
-        in_model("--loss", help="squares: the target is a number; logistic: one of two classes; multinomial: of more; "
-                 "poisson: a count; cox: a survival time.", show_default="squares; classes for text"),
-    ] = None  # fmt: skip
-    offset: Annotated[
-        str | None,
-        in_model(metavar="NAME", help="Column that is added to the logarithm of the expected count (--loss poisson)."),
-    ] = None
+    loss: Annotated[LossName | None, in_model("--loss", show_default="squares; classes for text", help=
+        "squares: the target is a number; logistic: one of two classes; multinomial: of more; poisson: a count; cox: "
+        "a survival time.")] = None  # fmt: skip
+    offset: Annotated[str | None, in_model(metavar="NAME", help=
+        "Column that is added to the logarithm of the expected count (--loss poisson).")] = None  # fmt: skip
     time: Annotated[str | None, in_model(metavar="NAME", help="Column of survival times (--loss cox).")] = None
-    event: Annotated[
-        str | None,
-        in_model(metavar="NAME", help="Column that is 1 where the event happened at that time, 0 where it had not "
-                 "(--loss cox)."),
-    ] = None  # fmt: skip
+    event: Annotated[str | None, in_model(metavar="NAME", help=
+        "Column that is 1 where the event happened at that time, 0 where it had not (--loss cox).")] = None  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -223,21 +187,15 @@ class SearchOptions:
     """How supports are searched."""
 
     effort: Annotated[EffortName, in_search("--effort", help="How long to search.")] = "normal"
-    method: Annotated[
-        MethodName | None,
-        in_search("--method", help="How to search: all methods, descents with kicks, or simulated annealing.",
-                  show_default="anneal with --schedule or --chains, else auto"),
-    ] = None  # fmt: skip
-    schedule: Annotated[ScheduleName, in_search("--schedule", help="How the walks are cooled.")] = "auto"
+    method: Annotated[Literal["auto", "descend", "anneal"] | None, in_search(
+        "--method", show_default="anneal with --schedule or --chains, else auto", help=
+        "How to search: all methods, descents with kicks, or simulated annealing.")] = None  # fmt: skip
+    schedule: Annotated[Literal["auto", "paper"], in_search("--schedule", help="How the walks are cooled.")] = "auto"
     chains: Annotated[int | None, in_search(help="Walks for each fit; the best one counts.", min=1)] = None
-    polish: Annotated[
-        bool, in_search("--polish/--no-polish", help="Improve final fits by what the folds found and by a descent.")
-    ] = True
-    prove: Annotated[
-        bool,
-        in_search("--prove/--no-prove", help="Prove that fits are the best, and solve folds exactly, where it is "
-                  "cheap."),
-    ] = True  # fmt: skip
+    polish: Annotated[bool, in_search("--polish/--no-polish", help=
+        "Improve final fits by what the folds found and by a descent.")] = True  # fmt: skip
+    prove: Annotated[bool, in_search("--prove/--no-prove", help=
+        "Prove that fits are the best, and solve folds exactly, where it is cheap.")] = True  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -256,7 +214,8 @@ class ResultOptions:
     force: Force = False
     as_json: AsJson = False
     quiet: Quiet = False
-    config: Config = None
+    config: Annotated[Path | None, in_results("--config", metavar="FILE", is_eager=True, callback=use_config, help=
+        "Options from a TOML file; the command line takes precedence.")] = None  # fmt: skip
 
     @property
     def progress(self) -> bool | None:
@@ -273,24 +232,18 @@ _SIGN = "Column whose coefficient must not be {}; all: every column. Several: a,
 class LimitOptions:
     """What was asked about columns that belong together, and about signs of coefficients."""
 
-    column_groups: Annotated[
-        Path | None,
-        in_model("--column-groups", metavar="FILE", help="Table with the columns column and group: whole groups of "
-                 "columns are chosen, and sizes count groups."),
+    column_groups: Annotated[Path | None, in_model("--column-groups", metavar="FILE", help=
+        "Table with the columns column and group: whole groups of columns are chosen, and sizes count groups.")
     ] = None  # fmt: skip
-    one_per_group: Annotated[bool, in_model("--one-per-group", help="At most one column of each group instead.")] = (
-        False
-    )
-    min_distance: Annotated[
-        float | None,
-        in_model("--min-distance", metavar="D", min=0.0, help="No two chosen columns closer than this: in units of "
-                 "their names if those are numbers, such as wavelengths, otherwise in places."),
-    ] = None  # fmt: skip
-    hierarchy: Annotated[
-        bool | None,
-        in_model("--hierarchy/--no-hierarchy", help="A product such as a:b, a*b or a^2 only together with its factors.",
-                 show_default="with --powers and --interactions"),
-    ] = None  # fmt: skip
+    one_per_group: Annotated[
+        bool, in_model("--one-per-group", help="At most one column of each group instead.")
+    ] = False  # fmt: skip
+    min_distance: Annotated[float | None, in_model("--min-distance", metavar="D", min=0.0, help=
+        "No two chosen columns closer than this: in units of their names if those are numbers, such as wavelengths, "
+        "otherwise in places.")] = None  # fmt: skip
+    hierarchy: Annotated[bool | None, in_model(
+        "--hierarchy/--no-hierarchy", show_default="with --powers and --interactions", help=
+        "A product such as a:b, a*b or a^2 only together with its factors.")] = None  # fmt: skip
     positive: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("negative"))] = None
     negative: Annotated[Names, in_model(metavar="NAME", help=_SIGN.format("positive"))] = None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.printing import print_json
 from pairflip.cli.results import check_file, lines_text, refuse_input, result_file, saved_table, write_lines
 
@@ -24,86 +24,69 @@ if TYPE_CHECKING:
 COVERAGE = 0.9
 """Of the intervals that are given unless something else is asked for."""
 
-Saved = Annotated[
-    Path | None, typer.Argument(metavar="RESULT", help="A result folder, its result.json, or a file of SizeCurve.save.")
-]
-NewData = Annotated[Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")]
-Interval = Annotated[
-    float | None,
-    typer.Option(metavar="FRACTION", help="Fraction of new rows that the intervals are to cover.",
-                 show_default=str(COVERAGE)),
-]  # fmt: skip
-NoInterval = Annotated[bool, typer.Option("--no-interval", help="Predictions only; needs fewer columns.")]
-Size = Annotated[
-    int | None, typer.Option(metavar="K", min=0, help="Number of columns.", show_default="the recommended one")
-]
-PredictWith = Annotated[
-    Literal["subset", "average"] | None,
-    typer.Option("--predict-with", help="The chosen columns, or the average over the models of half-samples, which "
-                 "needs the columns of all of them.", show_default="as in the result"),
-]  # fmt: skip
-IndexColumn = Annotated[
-    str | None, typer.Option("--index", metavar="NAME", help="Column of row names.", show_default="as in the result")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this .csv or .tsv file instead of stdout.")
-]
-
 
 def predict(
     *,
-    result: Saved = None,
-    data: NewData = None,
-    size: Size = None,
-    predict_with: PredictWith = None,
-    interval: Interval = None,
-    no_interval: NoInterval = False,
-    index: IndexColumn = None,
+    result: Annotated[Path | None, typer.Argument(metavar="RESULT", help=
+        "A result folder, its result.json, or a file of SizeCurve.save.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="Table of new rows, of any kind select reads.")] = None,
+    size: Annotated[int | None, typer.Option(metavar="K", min=0, show_default="the recommended one", help=
+        "Number of columns.")] = None,
+    predict_with: Annotated[
+        Literal["subset", "average"] | None, typer.Option("--predict-with", show_default="as in the result", help=
+        "The chosen columns, or the average over the models of half-samples, which needs the columns of all of them.")
+    ] = None,
+    interval: Annotated[float | None, typer.Option(metavar="FRACTION", show_default=str(COVERAGE), help=
+        "Fraction of new rows that the intervals are to cover.")] = None,
+    no_interval: Annotated[
+        bool, typer.Option("--no-interval", help="Predictions only; needs fewer columns.")] = False,
+    index: Annotated[str | None, typer.Option("--index", metavar="NAME", show_default="as in the result", help=
+        "Column of row names.")] = None,
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
     thousands: o.Thousands = None,
-    out: Out = None,
+    out: Annotated[Path | None, o.out_file("Write to this .csv or .tsv file instead of stdout.")] = None,
     force: o.ForceFile = False,
     results: Annotated[o.ResultOptions, o.Without("force")],
-) -> None:
+) -> None:  # fmt: skip
     """Predict new rows with a saved result, with intervals.
 
     Example: pairflip predict data-pairflip new.csv
     """
-    with plain_errors():
-        if result is None or data is None:
-            lacks = "no result" if result is None else "no table of new rows"
-            raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
-        if no_interval and interval is not None:
-            raise ValueError("--interval and --no-interval are both given; expected one or the other.")
-        file = result_file(result)
-        if out is not None:
-            refuse_input(out, file, "the saved result")
-            if result.is_dir() and out.resolve().is_relative_to(result.resolve()):
-                raise ValueError(
-                    f"--out {str(out)!r} is in the result folder {str(result)!r}; expected a file elsewhere, such as "
-                    f"--out {out.name}."
-                )
-            check_file(out, force, data)
-        from pairflip.report.predicted_words import remarks_of
-        from pairflip.selection.curve_file import load_record
-
-        curve, record = load_record(file)
-        if curve.targets is not None:
+    if result is None or data is None:
+        lacks = "no result" if result is None else "no table of new rows"
+        raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
+    if no_interval and interval is not None:
+        raise ValueError("--interval and --no-interval are both given; expected one or the other.")
+    file = result_file(result)
+    if out is not None:
+        refuse_input(out, file, "the saved result")
+        if result.is_dir() and out.resolve().is_relative_to(result.resolve()):
             raise ValueError(
-                f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
-                "with one target, or in Python: SizeCurve.load(file).predict(rows)."
+                f"--out {str(out)!r} is in the result folder {str(result)!r}; expected a file elsewhere, such as "
+                f"--out {out.name}."
             )
-        table, run = saved_table(record, curve.n_rows), record.get("run")
-        usual = run.get("index") if isinstance(run, dict) else None
-        how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
-        how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
-        how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
-        predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
-        if not results.quiet:
-            for remark in remarks_of(predicted):
-                say(remark)
-        _show(predicted, out, results.as_json)
+        check_file(out, force, data)
+    from pairflip.report.predicted_words import remarks_of
+    from pairflip.selection.curve_file import load_record
+
+    curve, record = load_record(file)
+    if curve.targets is not None:
+        raise ValueError(
+            f"the result has {len(curve.targets.names)} targets, and this command predicts one; expected a result "
+            "with one target, or in Python: SizeCurve.load(file).predict(rows)."
+        )
+    table, run = saved_table(record, curve.n_rows), record.get("run")
+    usual = run.get("index") if isinstance(run, dict) else None
+    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
+    how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
+    how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
+    predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
+    if not results.quiet:
+        for remark in remarks_of(predicted):
+            say(remark)
+    _show(predicted, out, results.as_json)
 
 
 def _predicted(

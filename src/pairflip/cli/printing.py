@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ import typer
 from pairflip.text import short, table_lines, text_width, visible, wrapped
 
 if TYPE_CHECKING:
-    from pairflip.report.vocabulary import Piece
     from pairflip.selection import SizeCurve
 
 
@@ -36,26 +35,6 @@ def print_curve(curve: SizeCurve, full: bool = False) -> None:
     groups = None if curve.groups is None else {short(name): members for name, members in curve.groups.items()}
     names, notes = [short(name) for name in curve.names], tuple(map(visible, curve.notes))
     typer.echo(summary(replace(curve, names=names, groups=groups, notes=notes), full))
-
-
-def print_result(
-    answer: Iterable[Piece],
-    doubts: Iterable[str],
-    tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]],
-    texts: Iterable[str],
-    notes: Iterable[str] = (),
-) -> None:
-    """The answer as plain text, what to doubt about it, tables of headings and rows, what they depend on, notes."""
-    from pairflip.report.vocabulary import plain
-
-    for text in (plain(answer), *doubts):
-        print_text(text)
-        typer.echo()
-    for header, rows in tables:
-        print_rows(header, rows)
-        typer.echo()
-    for text in (*texts, *(f"Note: {note}." for note in notes if note)):
-        print_text(text)
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

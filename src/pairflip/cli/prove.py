@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairflip.cli import options as o
-from pairflip.cli.errors import plain_errors, say
+from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
 from pairflip.cli.results import check_file, write_lines
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 _UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONG_S = 2.0  # what takes longer is announced
 
-NBest = Annotated[int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")]
-Budget = Annotated[
-    str, typer.Option("--budget", metavar="TIME", help="How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")
-]
-Within = Annotated[
-    str | None, typer.Option("--within", metavar="LIST", help="Count the sets that are at most so much worse: 1%,5%.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the best sets to this .csv or .tsv file.")
-]
-
 
 def prove(
     *,
@@ -43,44 +32,46 @@ def prove(
     run: o.RunOptions,
     results: o.ResultOptions,
     k: o.K,
-    n_best: NBest = 10,
-    budget: Budget = "60s",
-    within: Within = None,
+    n_best: Annotated[
+        int, typer.Option("--n-best", metavar="N", min=1, help="How many of the best sets to find.")] = 10,
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help=
+        "How long it may take: 60 (seconds), 60s, 2min, 1h or 1d.")] = "60s",
+    within: Annotated[str | None, typer.Option("--within", metavar="LIST", help=
+        "Count the sets that are at most so much worse: 1%,5%.")] = None,
     ridge: o.Ridge = 0.0,
-    out: Out = None,
-) -> None:
+    out: Annotated[Path | None, o.out_file("Write the best sets to this .csv or .tsv file.")] = None,
+) -> None:  # fmt: skip
     """Prove which columns of one size fit best, and list the next best sets.
 
     Example: pairflip prove data.csv --target y --k 4 --n-best 20
     """
-    with plain_errors():
-        from pairflip.interrupt import exit_code
-        from pairflip.report.proof_words import r_squared
-        from pairflip.search.prove import check_engine, first_support
-        from pairflip.search.prove import prove as prove_best
+    from pairflip.interrupt import exit_code
+    from pairflip.report.proof_words import r_squared
+    from pairflip.search.prove import check_engine, first_support
+    from pairflip.search.prove import prove as prove_best
 
-        seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
-        if out is not None:
-            check_file(out, results.force, table.data)
-        loaded = load(table)
-        problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
-        alone = k == problem.form.n_columns  # a table's only set needs no search
-        check_engine(run.engine)
-        first = None if alone else first_support(problem, k, run.seed, seconds)
-        if not results.quiet:
-            _announce(problem, k, seconds, threads)
-        proof = prove_best(
-            problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
-            progress=results.progress,
-        )  # fmt: skip
-        if out is not None:
-            names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
-            ranks = range(1, len(names) + 1)
-            lines = zip(ranks, proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
-            write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], lines, "the best sets")
-        _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
-        if proof.note == "interrupted":
-            raise typer.Exit(exit_code())
+    seconds, distances, threads = parse_time(budget), parse_distances(within), o.check_jobs(run.jobs)
+    if out is not None:
+        check_file(out, results.force, table.data)
+    loaded = load(table)
+    problem = loaded.problem(model, limits, ridge=ridge, quiet=results.quiet)
+    alone = k == problem.form.n_columns  # a table's only set needs no search
+    check_engine(run.engine)
+    first = None if alone else first_support(problem, k, run.seed, seconds)
+    if not results.quiet:
+        _announce(problem, k, seconds, threads)
+    proof = prove_best(
+        problem, k, first, seconds, n_best, within=distances, engine=run.engine, n_jobs=threads,
+        progress=results.progress,
+    )  # fmt: skip
+    if out is not None:
+        names = [json_list([proof.names[j] for j in support]) for support in proof.supports.tolist()]
+        ranks = range(1, len(names) + 1)
+        lines = zip(ranks, proof.energies.tolist(), r_squared(proof), proof.excess(), names, strict=True)
+        write_lines(out, ["rank", "energy", "r_squared", "excess", "columns"], lines, "the best sets")
+    _show(proof, seconds, results.as_json, target=loaded.table.target, source=loaded.table.source)
+    if proof.note == "interrupted":
+        raise typer.Exit(exit_code())
 
 
 def parse_time(text: str) -> float:
@@ -119,12 +110,12 @@ def _announce(problem: SubsetProblem, k: int, budget: float, threads: int) -> No
     seconds = all_seconds(problem.form, k) / workers
     if seconds < _LONG_S:
         return
-    every = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
-    every += plural(workers, "thread")
+    takes = f"looking at every one of {comb(n, k):.3g} sets takes about {seconds_text(seconds)} on "
+    takes += plural(workers, "thread")
     if seconds <= budget:
-        say(f"{every}, if they cannot be ruled out in groups.")
+        say(f"{takes}, if they cannot be ruled out in groups.")
     else:
-        say(f"{every}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
+        say(f"{takes}, more than the budget of {seconds_text(budget)}; they can only be ruled out in groups.")
 
 
 def _show(proof: Proof, budget: float, as_json: bool, **about: Any) -> None:

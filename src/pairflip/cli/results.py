@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairflip import interrupt
-from pairflip.cli.config import config_text, run_settings
+from pairflip.cli.config import config_text
 
 if TYPE_CHECKING:
     import pandas as pd
-    import typer
 
-    from pairflip.cli.options import ResultOptions
     from pairflip.selection import SizeCurve
     from pairflip.tables import Table
 
@@ -34,7 +32,6 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _YOUNG_S = 2.0  # in which a temporary folder that was just made gets its lock
-COLUMNS = "inclusion.csv"
 
 
 class FolderContents(NamedTuple):
@@ -46,17 +43,15 @@ class FolderContents(NamedTuple):
     page: str = "report.html"
 
 
-def _contents(files: str, *rest: str) -> FolderContents:
-    return FolderContents(frozenset(files.split()), *rest)
+def _contents(files: str, mark: str, suffix: str, page: str = "report.html") -> FolderContents:
+    return FolderContents(frozenset(files.split()), mark, suffix, page)
 
 
 FOLDERS = {
     # surface.csv and states.csv are of version 0.2: --force replaces its folders, too
     "select": _contents(
         "clusters.csv coefficients.csv curve.csv figures half_samples.csv inclusion.csv predictions.csv report.html "
-        "result.json run.toml selection_counts.csv surface.csv targets.csv",
-        "result.json",
-        "pairflip",
+        "result.json run.toml selection_counts.csv surface.csv targets.csv", "result.json", "pairflip",
     ),
     "compare": _contents(
         "compare.html comparison.csv comparison.json figures methods.csv", "comparison.json", "compared", "compare.html"
@@ -66,16 +61,14 @@ FOLDERS = {
     ),
     "publish": _contents(
         "equation.json equation.tex equation.txt figures methods.tex methods.txt model.onnx model.py paper.tex "
-        "references.bib results.tex results.txt table_coefficients.tex table_sizes.tex tables.xlsx",
-        "equation.json",
+        "references.bib results.tex results.txt table_coefficients.tex table_sizes.tex tables.xlsx", "equation.json",
         "published",
     ),
     "sample": _contents(
         "figures inclusion.csv pairs.csv report.html run.toml sample.json sets.csv states.csv temperatures.csv",
-        "sample.json",
-        "sample",
+        "sample.json", "sample",
     ),
-}
+}  # fmt: skip
 
 
 def checked_place(command: str, out: Path | None, force: bool, data: Path | None, journal: Path | None = None) -> Path:
@@ -273,47 +266,6 @@ def write_folder(
             (part / "run.toml").write_text(config_text(kind, settings), encoding="utf-8")
 
 
-def finish_probabilities(
-    context: typer.Context,
-    place: Path,
-    options: ResultOptions,
-    result: Any,
-    files: tuple[dict[str, Any], Mapping[str, Lines]],
-    shown: Callable[[], tuple[Any, Any, Any, Any]],
-    title: str,
-    table: Table,
-) -> None:
-    """Write the result of `posterior` or `sample`, a folder or the columns alone into a file, then print it.
-
-    `files` are the record and the tables, `shown` gives the arguments of `print_result`.
-    """
-    from pairflip.cli.printing import print_json, print_places, print_result
-    from pairflip.report.record_pages import save_probability_figures
-
-    record, tables = files
-    record |= {"target": table.target, "source": table.source}
-    if is_table_file(place):
-        write_lines(place, *tables[COLUMNS], "the probabilities")
-    else:
-        settings = run_settings(context, context.params, place)
-        about = {
-            "title": title,
-            "target": table.target,
-            "dropped": [str(item) for item in (*table.dropped, *table.notes)],
-            "command": context.obj,
-            "extra": {"Table": table.source},
-        }
-        write_folder(
-            str(context.command.name), place, options.force, result, tables,
-            {**record, "command": context.obj, "run": dict(settings)}, settings, save_probability_figures, **about,
-        )  # fmt: skip
-    if options.as_json:
-        print_json(record)
-    else:
-        print_result(*shown(), notes=[result.note])
-        print_places(place)
-
-
 def finish(
     curve: SizeCurve,
     table: Table,
@@ -388,38 +340,39 @@ def result_file(saved: Path) -> Path:
     return saved / "result.json" if saved.is_dir() else saved
 
 
+_CHANGE = {"what": str, "why": str, "names": [str], "says": str}
+_TABLE = {
+    "source": str, "target": str, "row_names": [str], "dropped": [_CHANGE], "notes": [_CHANGE], "index": str,
+    "event": str, "categories": {"*": {"*": str}},
+}  # fmt: skip
+
+
 def saved_table(record: Mapping[str, Any], n_rows: int) -> dict[str, Any]:
     """What result.json says about the table, checked; nothing where a curve was saved from Python."""
-    table = record.get("table")
-    if table is None:
+    if record.get("table") is None:
         return {}
-    whole = isinstance(table, dict) and isinstance(table.get("source"), str) and isinstance(table.get("target"), str)
+    table: Any = record["table"]
+    if isinstance(table, dict):
+        table = {name: value for name, value in table.items() if value is not None}
+    whole = _has_shape(table, _TABLE)
     if whole:
-        rows, categories = table.get("row_names"), table.get("categories", {})
-        changes = [table.get(part, []) for part in ("dropped", "notes")]
-        whole = (
-            (rows is None or (_all(rows, str) and len(rows) == n_rows))
-            and isinstance(table.get("index", ""), str)
-            and isinstance(table.get("event", ""), str)
-            and all(_all(part, dict) and all(map(_is_change, part)) for part in changes)
-            and isinstance(categories, dict)
-            and _all(list(categories.values()), dict)
-            and all(_all(list(levels.values()), str) for levels in categories.values())
-        )
+        changes = [*table.get("dropped", []), *table.get("notes", [])]
+        whole = {"source", "target"} <= table.keys()
+        whole = whole and ("row_names" not in table or len(table["row_names"]) == n_rows)
+        whole = whole and all({"what", "why", "names"} <= item.keys() <= _CHANGE.keys() for item in changes)
     if not whole:
         raise ValueError("result.json is damaged (table); expected what pairflip select wrote: select again.")
     return dict(table)
 
 
-def _all(values: Any, kind: type) -> bool:
-    return isinstance(values, list) and all(isinstance(each, kind) for each in values)
-
-
-def _is_change(item: dict[str, Any]) -> bool:
-    """Whether this is a `Change`, as JSON."""
-    texts = {name: value for name, value in item.items() if name != "names"}
-    return {"what", "why"} <= texts.keys() <= {"what", "why", "says"} and (
-        _all(list(texts.values()), str) and _all(item.get("names"), str)
+def _has_shape(value: Any, shape: Any) -> bool:
+    """Whether a value of JSON is of a type; of [shape], a list of such; of {key: shape}, "*" being any other key."""
+    if isinstance(shape, type):
+        return isinstance(value, shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_has_shape(each, shape[0]) for each in value)
+    return isinstance(value, dict) and all(
+        _has_shape(each, shape.get(key, shape.get("*", object))) for key, each in value.items()
     )
 
 

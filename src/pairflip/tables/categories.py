@@ -17,15 +17,13 @@ import numpy as np
 from pairflip.least_squares import Floats
 from pairflip.tables.columns import fresh_name, matching
 from pairflip.tables.errors import TableError
-from pairflip.tables.kinds import READINGS, Marks, as_numbers, describe, is_number, is_plain
-from pairflip.tables.raw import Change
+from pairflip.tables.kinds import as_numbers, describe, is_number, is_plain
+from pairflip.tables.raw import Change, Raw
 from pairflip.text import label_text, listed, plural, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-Asked = Iterable[str] | Literal[True]
 MOST_LEVELS = 20
 FEWEST_ROWS = 2
 KIND = "of categories, read as columns of 0 and 1"
@@ -33,30 +31,38 @@ KIND = "of categories, read as columns of 0 and 1"
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """A column of categories: its name, its levels, and what the columns of 0 and 1 that stand for them are called."""
+    """A column of categories."""
 
     name: str
-    levels: list[str]
-    names: list[str]
+    level_of: dict[str, str]  # the level that each of the columns of 0 and 1 stands for
 
-    def indicators(self, labels: Sequence[str | None]) -> Floats:
-        """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not known."""
-        place = {level: at for at, level in enumerate(self.levels)}
-        table = np.zeros((len(labels), len(self.levels)))
-        for row, label in enumerate(labels):
-            if label is None:
-                table[row] = np.nan
-            elif label in place:
-                table[row, place[label]] = 1.0
-        return table
+    @classmethod
+    def of(cls, name: str, labels: Iterable[str | None], taken: set[str]) -> Category:
+        """The category with all `labels` as levels; its columns have names that are not `taken`."""
+        levels = sorted_labels({label for label in labels if label is not None})
+        return cls(name, {fresh_name(f"{name}={level}", taken): level for level in levels})
 
     def note(self, without: int = 0) -> Change:
         """What a reader is told; `without` is the number of rows that have no category and are kept."""
-        columns = f"{len(self.names)} columns of 0 and 1 ({listed(self.names)})"
+        columns = f"{len(self.level_of)} columns of 0 and 1 ({listed(self.level_of)})"
         says = f"the categories of {quoted(self.name)} were read as {columns}, which are chosen together"
         if without:
             says += f"; {plural(without, 'row')} without one {'has' if without == 1 else 'have'} 0 in all of them"
         return Change("column", KIND, (self.name,), says)
+
+    def without_level(self, rows: int) -> str:
+        """What is wrong where so many rows have no category."""
+        return (
+            f"The column {quoted(self.name)} has no category in {plural(rows, 'row')}; expected one in each: --missing "
+            "drop-rows leaves these rows out, or write a word such as 'unknown' there."
+        )
+
+
+def indicators(labels: Sequence[str | None], levels: Iterable[str]) -> Floats:
+    """0 and 1 (M, L): NaN in rows without a category, 0 everywhere in rows of one that is not among the levels."""
+    equal: Floats = (np.array(labels, dtype=object)[:, None] == np.array([*levels], dtype=object)).astype(np.float64)
+    equal[[label is None for label in labels]] = np.nan
+    return equal
 
 
 def column_labels(column: pd.Series[Any]) -> list[str | None]:
@@ -106,26 +112,25 @@ def why_not(labels: Sequence[str | None]) -> str | None:
     return None
 
 
-def may_be_categories(column: pd.Series[Any], marks: Marks | None) -> bool:
+def may_be_categories(raw: Raw, at: int) -> bool:
     """Whether a column of text may be read as categories."""
-    return describe(column, marks or READINGS[0]) == "text" and why_not(labels_of(column)) is None
+    return describe(raw.frame[at], raw.reading) == "text" and why_not(labels_of(raw.frame[at])) is None
 
 
-def may_be_classes(column: pd.Series[Any], marks: Marks | None) -> bool:
+def may_be_classes(raw: Raw, at: int) -> bool:
     """Whether a target of text is meant as classes: categories, none of which is a number."""
-    words = {label for label in labels_of(column) if label is not None}
-    return may_be_categories(column, marks) and not any(is_number(word, marks or READINGS[0]) for word in words)
+    words = {label for label in labels_of(raw.frame[at]) if label is not None}
+    return may_be_categories(raw, at) and not any(is_number(word, raw.reading) for word in words)
 
 
-def find_categories(
-    frame: pd.DataFrame, candidates: Sequence[int], names: Sequence[str], asked: Asked, marks: Marks | None
-) -> dict[int, Category]:
+def find_categories(raw: Raw, candidates: Sequence[int], asked: Iterable[str] | Literal[True]) -> dict[int, Category]:
     """The columns that are to be read as categories, by position."""
+    names = raw.names
     if asked is True:
-        text = [j for j in candidates if not is_plain(frame.dtypes[j]) and as_numbers(frame[j]) is None]
-        wanted = {j for j in text if may_be_categories(frame[j], marks)}
+        text = [j for j in candidates if not is_plain(raw.frame.dtypes[j]) and as_numbers(raw.frame[j]) is None]
+        wanted = {j for j in text if may_be_categories(raw, j)}
     else:
-        wanted = matching([asked] if isinstance(asked, str) else asked, names, "--categories")
+        wanted = matching(asked, names, "--categories")
         for j in sorted(wanted - set(candidates)):
             raise TableError(
                 f"--categories names {quoted(names[j])}, which is not among the columns to choose from; expected "
@@ -134,21 +139,9 @@ def find_categories(
     categories: dict[int, Category] = {}
     taken = set(names)
     for j in sorted(wanted):
-        labels = labels_of(frame[j])
+        labels = labels_of(raw.frame[j])
         reason = why_not(labels)
         if reason is not None:
             raise TableError(f"The column {quoted(names[j])} of --categories {reason}.")
-        levels = sorted_labels({label for label in labels if label is not None})
-        categories[j] = Category(names[j], levels, [fresh_name(f"{names[j]}={level}", taken) for level in levels])
+        categories[j] = Category.of(names[j], labels, taken)
     return categories
-
-
-def refuse_gaps(frame: pd.DataFrame, categories: dict[int, Category]) -> None:
-    """Refuse rows without a category."""
-    for j, category in categories.items():
-        lost = labels_of(frame[j]).count(None)
-        if lost:
-            raise TableError(
-                f"The column {quoted(category.name)} has no category in {plural(lost, 'row')}; expected one in each: "
-                "--missing drop-rows leaves these rows out, or write a word such as 'unknown' there."
-            )

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
+from pairflip.projection import column_blocks
 from pairflip.tables.categories import may_be_categories, may_be_classes, sorted_labels
 from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import (
     FEW,
     KINDS,
-    READINGS,
     Marks,
     as_numbers,
     both_readings,
@@ -30,7 +30,7 @@ from pairflip.tables.kinds import (
     readings,
     simplest,
 )
-from pairflip.tables.raw import Change, change
+from pairflip.tables.raw import Change, Raw, change
 from pairflip.text import listed, numbered, plural, quoted
 
 if TYPE_CHECKING:
@@ -41,44 +41,39 @@ TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
 
-def as_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> tuple[Floats, list[Change]]:
+def as_target(raw: Raw, at: int) -> tuple[Floats, list[Change]]:
     """The target as numbers."""
-    y = as_numbers(frame[at])
+    y = as_numbers(raw.frame[at])
     if y is None:
-        raise odd_target(frame, at, name, marks)
-    return y, change("column", "of true and false, read as 1 and 0", [name] if is_boolean(frame[at]) else [])
+        raise odd_target(raw, at)
+    booleans = [raw.names[at]] if is_boolean(raw.frame[at]) else []
+    notes = change("column", "of true and false, read as 1 and 0", booleans)
+    return np.ascontiguousarray(y), notes
 
 
 def as_candidates(
-    frame: pd.DataFrame,
-    at: Sequence[int],
-    names: Sequence[str],
-    drop_text: bool,
-    marks: Marks | None = None,
-    rows_are_named: bool = False,
+    raw: Raw, at: Sequence[int], drop_text: bool, rows_are_named: bool = False
 ) -> tuple[Floats, list[str], list[Change], list[Change]]:
-    """The columns to choose from as one array."""
+    """The columns to choose from as one array, their names, what was dropped, and what to note."""
+    frame, names = raw.frame, raw.names
     dtypes = frame.dtypes.tolist()
     odd = {j: frame[j] for j in at if not is_plain(dtypes[j])}
     converted = {j: as_numbers(column) for j, column in odd.items()}
     nonsense = [j for j, values in converted.items() if values is None]
     dropped: list[Change] = []
     if nonsense and not drop_text:
-        raise odd_columns(frame, nonsense, names, marks, rows_are_named)
-    kinds = {j: describe(odd[j], marks or READINGS[0]) for j in nonsense}
+        raise odd_columns(raw, nonsense, rows_are_named)
+    kinds = {j: describe(odd[j], raw.reading) for j in nonsense}
     for kind in KINDS:
         dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
-    usable = [j for j in at if converted.get(j, True) is not None]
+    numbers = {j: values for j, values in converted.items() if values is not None}
+    usable = [j for j in at if j in numbers or j not in odd]
     if not usable:
-        raise no_column_left(frame, at, names, kinds, marks)
+        raise no_column_left(raw, at, kinds)
     X = np.empty((len(frame), len(usable)))
     for start in range(0, len(usable), TOGETHER):
         block = usable[start : start + TOGETHER]
-        if any(j in converted for j in block):
-            for offset, j in enumerate(block):
-                X[:, start + offset] = converted[j] if j in converted else frame[j].to_numpy()
-        else:
-            X[:, start : start + len(block)] = frame[block].to_numpy(np.float64)
+        X[:, start : start + len(block)] = np.column_stack([numbers[j] if j in numbers else frame[j] for j in block])
     booleans = [names[j] for j in usable if j in odd and is_boolean(odd[j])]
     notes = change("column", "of true and false, read as 1 and 0", booleans)
     return X, [names[j] for j in usable], dropped, notes
@@ -99,67 +94,56 @@ def without_missing(
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")
-    lost = ~np.isfinite(X)
-    columns = np.asarray(lost.any(axis=0))
-    if not (columns.any() or lost_y.any()):
+    if not lost_y.any() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape)):
         return X, y, names, row_names, []
-    if missing == "keep":
-        beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1))
-        return _keep_missing(X, y, names, row_names, lost, lost_y, beside & ~lost_y)
-    rows = lost.any(axis=1) | lost_y
+    lost = ~np.isfinite(X)
+    columns, rows = ~np.asarray(lost.any(axis=0)), ~np.asarray(lost.any(axis=1) | lost_y)  # those with every value
     problems: list[str] = []
-    if lost_y.any() and missing != "drop-rows":
+    if lost_y.any() and missing not in ("drop-rows", "keep"):
         problems.append(
             f"The target {quoted(target)} is missing or infinite in {plural(int(lost_y.sum()), 'row')} "
             f"({listed(_pick(row_names, lost_y))}); expected numbers: remove these rows with --missing drop-rows "
-            f"(keeps {int((~rows).sum()):,} of {len(y):,})."
+            f"(keeps {int(rows.sum()):,} of {len(y):,})."
         )
     if missing is None:
         problems += _missing_values(lost, names, rows)
     raise_all(problems)
-    if missing == "drop-columns":
-        if columns.all():
+    if missing == "keep":
+        beside = np.asarray(lost[:, [name in used for name in names]].any(axis=1) & ~lost_y)
+        rows = ~(lost_y | beside)
+        columns = ~np.asarray(lost[rows].all(axis=0))
+        if not columns.any() or rows.sum() < 2:
+            remaining = plural(int(rows.sum()), "row") + ("" if columns.any() else " and no column with a value")
+            raise TableError(
+                f"--impute leaves {remaining}; expected at least two rows with a target, and values to fill from."
+            )
+        X = np.where(lost, np.nan, X)
+        dropped = change("column", "without any value dropped", _pick(names, ~columns))
+        dropped += change("row", "without a target dropped", _pick(row_names, lost_y))
+        dropped += change("row", "without a weight, an event or another target dropped", _pick(row_names, beside))
+    elif missing == "drop-columns":
+        if not columns.any():
             raise TableError(
                 f"--missing drop-columns leaves none of {plural(len(names), 'column')}, since each has missing "
                 "values; expected at least one: use --missing drop-rows or fill them in."
             )
-        dropped = change("column", "with missing or infinite values dropped", _pick(names, columns))
-        return np.ascontiguousarray(X[:, ~columns]), y, _pick(names, ~columns), row_names, dropped
-    if (~rows).sum() < 2:
-        worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
-        raise TableError(
-            f"--missing drop-rows leaves {plural(int((~rows).sum()), 'row')} of {len(rows):,}; expected at least two: "
-            f"use --missing drop-columns, or --drop those with most missing values "
-            f"({listed(names[j] for j in worst)})."
-        )
-    dropped = change("row", "with missing or infinite values dropped", _pick(row_names, rows))
-    return X[~rows], y[~rows], names, _pick(row_names, ~rows), dropped
-
-
-def _keep_missing(
-    X: Floats,
-    y: Floats,
-    names: list[str],
-    row_names: list[str],
-    lost: NDArray[np.bool_],
-    lost_y: NDArray[np.bool_],
-    beside: NDArray[np.bool_],
-) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
-    """The table with NaN for what is `lost` (M, N), without columns that have no value and two kinds of rows (M,)."""
-    rows = lost_y | beside
-    empty = np.asarray(lost[~rows].all(axis=0))
-    if empty.all() or (~rows).sum() < 2:
-        left = plural(int((~rows).sum()), "row") + (" and no column with a value" if empty.all() else "")
-        raise TableError(f"--impute leaves {left}; expected at least two rows with a target, and values to fill from.")
-    dropped = change("column", "without any value dropped", _pick(names, empty))
-    dropped += change("row", "without a target dropped", _pick(row_names, lost_y))
-    dropped += change("row", "without a weight, an event or another target dropped", _pick(row_names, beside))
-    filled = np.where(lost, np.nan, X)[np.ix_(~rows, ~empty)]
-    return filled, y[~rows], _pick(names, ~empty), _pick(row_names, ~rows), dropped
+        rows = np.ones(len(y), dtype=bool)
+        dropped = change("column", "with missing or infinite values dropped", _pick(names, ~columns))
+    else:
+        if rows.sum() < 2:
+            worst = np.argsort(-lost.sum(axis=0), kind="stable")[:2].tolist()
+            raise TableError(
+                f"--missing drop-rows leaves {plural(int(rows.sum()), 'row')} of {len(rows):,}; expected at least two: "
+                f"use --missing drop-columns, or --drop those with most missing values "
+                f"({listed(names[j] for j in worst)})."
+            )
+        columns = np.ones(len(names), dtype=bool)
+        dropped = change("row", "with missing or infinite values dropped", _pick(row_names, ~rows))
+    return X[np.ix_(rows, columns)], y[rows], _pick(names, columns), _pick(row_names, rows), dropped
 
 
 def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> list[str]:
-    """What is wrong with columns without any value, and with columns in which some are missing."""
+    """What is wrong with columns without any value and with some, from what is `lost` (M, N) and complete `rows`."""
     columns, empty = np.asarray(lost.any(axis=0)), np.asarray(lost.all(axis=0))
     problems = []
     if empty.any():
@@ -168,13 +152,13 @@ def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.
             f"{listed(_pick(names, empty), MANY)}; expected numbers: leave them out with --missing drop-columns or "
             "with --drop."
         )
-        rows = np.asarray(lost[:, ~empty].any(axis=1))
+        rows = ~np.asarray(lost[:, ~empty].any(axis=1))
     some = columns & ~empty
     if some.any():
         n_rows, n_columns = lost.shape
         problems.append(
             f"{plural(int(lost[:, some].sum()), 'value')} missing or infinite in {listed(_pick(names, some), MANY)}; "
-            f"expected numbers: --missing drop-rows (keeps {int((~rows).sum()):,} of {plural(n_rows, 'row')}), "
+            f"expected numbers: --missing drop-rows (keeps {int(rows.sum()):,} of {plural(n_rows, 'row')}), "
             f"--missing drop-columns (keeps {int((~columns).sum()):,} of {n_columns:,}) or --impute median (keeps all)."
         )
     return problems
@@ -184,38 +168,32 @@ def _pick(names: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
     return [names[j] for j in np.flatnonzero(chosen).tolist()]
 
 
-def odd_target(frame: pd.DataFrame, at: int, name: str, marks: Marks | None) -> TableError:
+def odd_target(raw: Raw, at: int) -> TableError:
     """The error of a target that does not consist of numbers."""
-    if may_be_classes(frame[at], marks):
-        kinds = sorted_labels({str(value).strip() for value in frame[at].dropna()})
+    name = raw.names[at]
+    if may_be_classes(raw, at):
+        kinds = sorted_labels({str(value).strip() for value in raw.frame[at].dropna()})
         return TableError(
             f"The target {quoted(name)} holds text of {len(kinds)} kinds ({listed(kinds)}); expected numbers: select "
             "and fit take classes (--loss logistic or multinomial), other commands numbers such as 0 and 1."
         )
-    return _odd(frame, at, f"The target {quoted(name)}", marks, "choose another --target or encode it")
+    return odd_column(raw, at, f"The target {quoted(name)}", "choose another --target or encode it")
 
 
-def odd_needed(frame: pd.DataFrame, at: int, column: str, marks: Marks | None) -> TableError:
-    """The error of a column of new rows that does not consist of numbers though a model needs it."""
-    return _odd(frame, at, f"The column {column}", marks, "correct these values, or leave them empty")
-
-
-def _odd(frame: pd.DataFrame, at: int, subject: str, marks: Marks | None, otherwise: str) -> TableError:
+def odd_column(raw: Raw, at: int, subject: str, otherwise: str) -> TableError:
     """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
-    column = frame[at]
-    kind = describe(column, marks or READINGS[0])
-    row, value = _telling(column, marks or READINGS[0])
-    fix = otherwise if kind in WORDS else how_to_read(frame, at, marks)
+    kind = describe(raw.frame[at], raw.reading)
+    row, value = _telling(raw, at)
+    fix = otherwise if kind in WORDS else how_to_read(raw, at)
     return TableError(f"{subject} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}.")
 
 
-def odd_columns(
-    frame: pd.DataFrame, bad: Sequence[int], names: Sequence[str], marks: Marks | None, rows_are_named: bool
-) -> TableError:
+def odd_columns(raw: Raw, bad: Sequence[int], rows_are_named: bool) -> TableError:
     """The error of columns that do not consist of numbers."""
-    kinds = {j: describe(frame[j], marks or READINGS[0]) for j in bad[:MANY]}
+    frame, names = raw.frame, raw.names
+    kinds = {j: describe(frame[j], raw.reading) for j in bad[:MANY]}
     words = [j for j, kind in kinds.items() if kind in WORDS]
-    fixes = [how_to_read(frame, j, marks) for j in kinds if j not in words][:1]
+    fixes = [how_to_read(raw, j) for j in kinds if j not in words][:1]
     may = [] if rows_are_named else [j for j in words if _may_name_rows(frame[j], first=j == 0)]
     label = min(may, key=lambda j: not frame[j].astype(str).is_unique, default=None)  # names are mostly all different
     index = None if label is None else f"--index {quoted(names[label])}"
@@ -224,11 +202,11 @@ def odd_columns(
             f"{index} takes row names, --drop-text leaves text out" if index else "--drop-text leaves text out"
         )
     elif words:
-        categories = [j for j in words if may_be_categories(frame[j], marks)]
+        categories = [j for j in words if may_be_categories(raw, j)]
         fixes.append(_about_words(len(bad), None if label in categories else index, [names[j] for j in categories]))
     end = f"; expected numbers: {'; '.join(fixes)}."
     if len(set(kinds.values())) == 1:
-        row, value = _telling(frame[bad[0]], marks or READINGS[0])
+        row, value = _telling(raw, bad[0])
         verb = "holds" if len(bad) == 1 else "hold"
         start = f"{plural(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
         end = f" ({numbered('row', row)}: {quoted(value)})" + end
@@ -240,24 +218,23 @@ def odd_columns(
     return TableError(start + ", ".join(shown) + more + end)
 
 
-def no_column_left(
-    frame: pd.DataFrame, at: Sequence[int], names: Sequence[str], kinds: dict[int, str], marks: Marks | None
-) -> TableError:
+def no_column_left(raw: Raw, at: Sequence[int], kinds: dict[int, str]) -> TableError:
     """The error of a table without any column of numbers."""
     commas = [j for j, kind in kinds.items() if kind not in WORDS]
-    fix = how_to_read(frame, commas[0], marks) if commas else "encode some as numbers"
+    fix = how_to_read(raw, commas[0]) if commas else "encode some as numbers"
     return TableError(
-        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((names[j] for j in at), 2)}; "
+        f"No column of numbers is left of {plural(len(at), 'column')}, {listed((raw.names[j] for j in at), 2)}; "
         f"expected at least one to choose from: {fix}."
     )
 
 
-def how_to_read(frame: pd.DataFrame, at: int, marks: Marks | None) -> str:
+def how_to_read(raw: Raw, at: int) -> str:
     """What to do about commas or points in the numbers of a column; where two readings are possible, both."""
+    marks = raw.marks
     if marks is None:
         return "store them as numbers in the file"
-    possible = simplest(_settled(frame, at, marks))
-    _, value = first_odd(frame[at], marks)
+    possible = simplest(_settled(raw.frame, at, marks))
+    _, value = first_odd(raw.frame[at], marks)
     if not possible:
         given = marks.thousands or ","
         return f"write groups of three digits after each {quoted(given)}, as in 1{given}490, or correct {quoted(value)}"
@@ -279,12 +256,12 @@ def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
     return fitting or of_column
 
 
-def _telling(column: pd.Series[Any], marks: Marks) -> tuple[int, str]:
-    """Position and text of the first value that is not a number, if possible of one that has a single meaning."""
-    for at, value in enumerate(column.to_numpy(object)):
-        if isinstance(value, str) and not is_number(value, marks) and len(simplest(readings([value]))) == 1:
-            return at, value
-    return first_odd(column, marks)
+def _telling(raw: Raw, at: int) -> tuple[int, str]:
+    """Row and text of the first value that is not a number, if possible of one that has a single meaning."""
+    for row, value in enumerate(raw.frame[at].to_numpy(object)):
+        if isinstance(value, str) and not is_number(value, raw.reading) and len(simplest(readings([value]))) == 1:
+            return row, value
+    return first_odd(raw.frame[at], raw.reading)
 
 
 def _has_fractions(frame: pd.DataFrame) -> bool:

@@ -43,23 +43,18 @@ def fresh_name(name: str, taken: set[str]) -> str:
 
 def visible_names(names: Sequence[str]) -> tuple[list[str], list[Change]]:
     """Names that differ: ``a, a`` become ``a, a (2)`` and a column without a name becomes ``column 3``."""
-    taken = set(names)
+    taken, seen = set(names), set[str]()
     shown: list[str] = []
-    seen: set[str] = set()
-    renamed: list[str] = []
-    unnamed: list[str] = []
     for at, name in enumerate(names):
         fresh = name or f"column {at + 1}"
         if fresh in seen or (not name and fresh in taken):
             fresh = fresh_name(fresh, taken)
-            if name:
-                renamed.append(fresh)
-        if not name:
-            unnamed.append(fresh)
         seen.add(fresh)
         shown.append(fresh)
+    pairs = list(zip(names, shown, strict=True))
+    renamed = [fresh for name, fresh in pairs if name and name != fresh]
     notes = change("column", "renamed, since another one has the same name", renamed)
-    return shown, notes + change("column", "without a name, called by position", unnamed)
+    return shown, notes + change("column", "without a name, called by position", (s for n, s in pairs if not n))
 
 
 def select(

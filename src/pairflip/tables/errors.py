@@ -61,8 +61,8 @@ def raise_all(problems: Sequence[str]) -> None:
     if len(problems) == 1:
         raise TableError(problems[0])
     if problems:
-        told = " ".join(f"({number}) {each}" for number, each in enumerate(problems, 1))
-        raise TableError(f"The table has {len(problems)} problems: {told}", problems)
+        numbered = " ".join(f"({number}) {each}" for number, each in enumerate(problems, 1))
+        raise TableError(f"The table has {len(problems)} problems: {numbered}", problems)
 
 
 @contextmanager
@@ -83,6 +83,6 @@ def not_of_kind(path: Path, kind: str) -> str:
     with path.open("rb") as handle:
         head = handle.read(512)
     text = head.isascii() and b"\0" not in head and head.strip() != b""
-    found = "is empty" if not head else "is a text file" if text else "is damaged or something else"
+    state = "is empty" if not head else "is a text file" if text else "is damaged or something else"
     fix = "rename it to .csv" if text else "check where it comes from"
-    return f"{path.name!r} {found}; expected {kind}, as its name says: {fix}."
+    return f"{path.name!r} {state}; expected {kind}, as its name says: {fix}."

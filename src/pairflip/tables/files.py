@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged, shown_path
 from pairflip.tables.kinds import Marks
-from pairflip.tables.raw import MISSING_WORDS, Change, Matrix, Raw, names_at_the_front, texts_of
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of
 from pairflip.tables.text_files import read_text, too_long
 from pairflip.text import listed, plural, quoted
 
@@ -66,12 +67,26 @@ def read_raw(
     thousands: str | None = None,
     index: str | None = None,
     target: str | None = None,
-) -> Raw | Matrix:
-    """Read the columns of a file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
-    options = {"sheet": sheet, "decimal": decimal, "thousands": thousands, "index": index, "target": target}
-    if len(files := named_files(Path(path))) > 1:
-        return _together(files, [read_raw(file, **options) for file in files])
-    (file,) = files
+) -> Raw:
+    """Read the columns of a file or of its parts; columns with neither name nor values are left out, names differ."""
+    files = named_files(Path(path))
+    raw = _together(files, [_read_file(file, sheet, decimal, thousands, index, target) for file in files])
+    blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
+    if blank:  # separators at the end of the lines, or spreadsheet margins
+        others = [j for j in range(len(raw.names)) if j not in set(blank)]
+        raw = replace(
+            raw, frame=raw.frame[others].set_axis(range(len(others)), axis=1), names=[raw.names[j] for j in others],
+            either=[others.index(j) for j in raw.either],
+            dropped=change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank)),
+        )  # fmt: skip
+    names, renamed = visible_names(raw.names)
+    return replace(raw, names=names, originals=raw.names, renamed=renamed)
+
+
+def _read_file(
+    file: Path, sheet: str | None, decimal: str | None, thousands: str | None, index: str | None, target: str | None
+) -> Raw:
+    """Read the columns of one file; its suffix says which format it has. Large arrays of numbers stay in one piece."""
     with _plain_file_errors(file):
         if not file.is_file():
             _refuse_absent(file)
@@ -101,22 +116,19 @@ def read_raw(
     )
 
 
-def _together(files: Sequence[Path], parts: Sequence[Raw | Matrix]) -> Raw | Matrix:
+def _together(files: Sequence[Path], parts: Sequence[Raw]) -> Raw:
     """The rows of several files as one table."""
     import pandas as pd
 
     first = parts[0]
+    if len(parts) == 1:
+        return first
     for file, part in zip(files[1:], parts[1:], strict=True):
-        if part.names != first.names or type(part) is not type(first):
+        if part.names != first.names:
             raise unlike(file, part.names, files[0], first.names)
-    if isinstance(first, Matrix):
-        each = [part for part in parts if isinstance(part, Matrix)]
-        y = None if first.y is None else np.concatenate([part.y for part in each if part.y is not None])
-        return replace(first, X=np.concatenate([part.X for part in each]), y=y)
-    raws = [part for part in parts if isinstance(part, Raw)]
-    rows = [name for part in raws for name in part.row_names or ()]
-    either = sorted({j for part in raws for j in part.either})
-    frame = pd.concat([part.frame for part in raws], ignore_index=True)
+    rows = [name for part in parts for name in part.row_names or ()]
+    either = sorted({j for part in parts for j in part.either})
+    frame = pd.concat([part.frame for part in parts], ignore_index=True)
     return replace(first, frame=frame, row_names=rows if first.row_names is not None else None, either=either)
 
 
@@ -203,20 +215,22 @@ def read_parquet(path: Path) -> Raw:
 def read_arrow(path: Path) -> Raw:
     """Read a Feather or Arrow file, or an Arrow stream."""
     need("pyarrow", path, "an Arrow file")
-    ipc = import_module("pyarrow.ipc")
     with refuse_damaged(not_of_kind(path, "a Feather or Arrow file")), path.open("rb") as handle:
-        start = handle.read(6)
-        handle.seek(0)
-        if start.startswith(b"FEA1"):
+        if handle.peek(4).startswith(b"FEA1"):
             return _from_arrow(import_module("pyarrow.feather").read_table(handle))
-        reader = ipc.open_file(handle) if start == b"ARROW1" else ipc.open_stream(handle)
-        return _from_arrow(reader.read_all())
+        return _from_arrow(arrow_reader(handle).read_all())
 
 
-def read_npz(path: Path) -> Raw | Matrix:
+def arrow_reader(source: Any) -> Any:
+    """A reader of an Arrow file or stream that is open for reading."""
+    ipc = import_module("pyarrow.ipc")
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    return ipc.open_file(source) if is_file else ipc.open_stream(source)
+
+
+def read_npz(path: Path) -> Raw:
     """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
-    import pandas as pd
-
     refusal = (
         f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
         "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
@@ -239,13 +253,7 @@ def read_npz(path: Path) -> Raw | Matrix:
     if y is not None and y.shape not in ((len(X),), (len(X), 1)):
         raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
     plain = X.dtype in (np.float32, np.float64) and (y is None or y.dtype.kind in "iufb")
-    if X.shape[1] >= LARGE and plain:
-        return Matrix(X, names, None if y is None else y.ravel())
-    frame = pd.DataFrame(X)
-    if y is not None:
-        frame = pd.concat([pd.Series(y.reshape(-1)), frame], axis=1)
-        names = ["y", *names]
-    return _from_frame(frame, names)
+    return _from_arrays(X, names, y, "y", is_array=plain and X.shape[1] >= LARGE)
 
 
 def read_excel(path: Path, sheet: str | None) -> Raw:
@@ -288,12 +296,11 @@ def _from_arrow(table: Any) -> Raw:
     return _from_frame(table.to_pandas())
 
 
-def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
+def _from_frame(frame: pd.DataFrame) -> Raw:
     """The columns of a data frame; an index that is not 0, 1, 2, ... names the rows (years are a range, too)."""
     import pandas as pd
 
-    names = [str(name) for name in frame.columns] if names is None else names
-    index = frame.index
+    names, index = [str(name) for name in frame.columns], frame.index
     frame = frame.reset_index(drop=True).set_axis(range(frame.shape[1]), axis=1)
     if isinstance(index, pd.RangeIndex) and index.name is None and index.start == 0:
         return Raw(frame, names)
@@ -302,21 +309,39 @@ def _from_frame(frame: pd.DataFrame, names: list[str] | None = None) -> Raw:
     return Raw(frame, names, [str(name) for name in index], [note], index_name=called)
 
 
-def read_npy(path: Path, target: str | None) -> Matrix:
+def _from_arrays(X: NDArray[Any], names: list[str], y: NDArray[Any] | None, target: str, is_array: bool) -> Raw:
+    """Columns that are views of X (M, N), behind the target y (M,) or (M, 1) where there is one."""
+    import pandas as pd
+
+    frame = pd.DataFrame(X, copy=False)
+    if y is None:
+        return Raw(frame, names, is_array=is_array)
+    frame.insert(0, "target", y.reshape(-1))
+    frame.columns = range(frame.shape[1])  # type: ignore[assignment]
+    return Raw(frame, [target, *names], target=target, is_array=is_array)
+
+
+def read_npy(path: Path, target: str | None) -> Raw:
     """Map a NumPy file of one array (M, N); columns are called x0, x1, ..."""
-    X = _mapped(path, "a table of shape (rows, columns)")
-    if X.ndim != 2:
-        raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
+    X = mapped_table(path)
     names = [f"x{j}" for j in range(X.shape[1])]
     if target is None or not target.lower().endswith(".npy"):
-        return Matrix(X, names)
+        return _from_arrays(X, names, None, "", is_array=True)
     file = Path(target).expanduser()
     if not file.is_file():
         raise TableError(f"--target {shown_path(file)} does not exist; expected a NumPy file with one value per row.")
     y = np.array(_mapped(file, "one value per row"))
     if y.shape not in ((len(X),), (len(X), 1)):
         raise TableError(f"{file.name!r} has shape {y.shape} for {len(X)} rows; expected one value per row.")
-    return Matrix(X, names, y.reshape(-1), file.stem)
+    return _from_arrays(X, names, y, file.stem, is_array=True)
+
+
+def mapped_table(path: Path) -> NDArray[Any]:
+    """The table (M, N) of a NumPy file, mapped."""
+    X = _mapped(path, "a table of shape (rows, columns)")
+    if X.ndim != 2:
+        raise TableError(f"{path.name!r} has an array of shape {X.shape}; expected a table of shape (rows, columns).")
+    return X
 
 
 def _mapped(path: Path, what: str) -> NDArray[Any]:
@@ -325,4 +350,4 @@ def _mapped(path: Path, what: str) -> NDArray[Any]:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
         raise TableError(f"{path.name!r} does not hold one array of real numbers; expected {what}.")
-    return np.asarray(array)
+    return np.asarray(array).view(np.uint8) if array.dtype == bool else np.asarray(array)

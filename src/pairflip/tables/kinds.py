@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
@@ -104,29 +103,20 @@ def is_plain(dtype: Any) -> bool:
 
 def is_boolean(column: pd.Series[Any]) -> bool:
     """Whether a column holds only true and false, and perhaps missing values."""
-    if column.dtype.kind == "b":
-        return True
-    return column.dtype == object and _all(column, (bool, np.bool_))
+    from pandas.api.types import infer_dtype
+
+    return infer_dtype(column) == "boolean"
 
 
 def as_numbers(column: pd.Series[Any]) -> Floats | None:
     """A column as float64, true and false as 1 and 0, missing as NaN; None when it holds anything else."""
+    from pandas.api.types import infer_dtype
+
     if column.dtype.name == "category":
         column = column.astype(column.cat.categories.dtype)
-    if column.dtype.kind in "iufb" or is_boolean(column):
+    if infer_dtype(column) in ("boolean", "integer", "floating", "mixed-integer-float", "decimal"):
         return column.to_numpy(np.float64, na_value=np.nan)
-    if column.dtype.kind == "O":
-        if column.isna().all():
-            return np.full(len(column), np.nan)
-        if column.dtype == object and _all(column, (int, float, Decimal, np.number)):
-            return column.to_numpy(np.float64, na_value=np.nan)
-    return None
-
-
-def _all(column: pd.Series[Any], types: tuple[type, ...]) -> bool:
-    present = column[column.notna()]
-    real = not any(isinstance(value, (bool, complex, np.complexfloating)) for value in present) or bool in types
-    return len(present) > 0 and real and all(isinstance(value, types) for value in present)
+    return np.full(len(column), np.nan) if column.dtype.kind == "O" and column.isna().all() else None
 
 
 def written_numbers(column: pd.Series[Any], marks: Marks) -> Floats | None:

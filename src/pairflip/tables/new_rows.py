@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.tables.categories import column_labels, labels_of
-from pairflip.tables.cleaning import odd_needed
-from pairflip.tables.columns import numbers_the_rows, position, visible_names
+from pairflip.tables.categories import column_labels, indicators, labels_of
+from pairflip.tables.cleaning import odd_column
+from pairflip.tables.columns import numbers_the_rows, position
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
 from pairflip.tables.files import read_raw
 from pairflip.tables.kinds import as_numbers
-from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
-from pairflip.tables.table import about_commas, naming_sheets, without_blank_columns
+from pairflip.tables.raw import Change, Raw, change
+from pairflip.tables.table import about_commas, naming_sheets
 from pairflip.text import listed, plural, quoted, row_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,55 +31,6 @@ class NewRows:
     row_names: list[str]  # from the index column, or numbers of the rows of the file from 1
     source: str  # name of the file, without its folder
     notes: list[Change]  # columns that are ignored, that stand in another order, that were renamed
-
-
-@dataclass(frozen=True, eq=False)
-class _File:
-    """What any kind of file holds: columns by position, their names, and the names of the rows."""
-
-    raw: Raw | Matrix
-    names: list[str]
-    notes: list[Change]
-
-    def _series(self, at: int) -> pd.Series[Any]:
-        import pandas as pd
-
-        if isinstance(self.raw, Raw):
-            return self.raw.frame[at]
-        apart = self.raw.y is not None
-        values: NDArray[Any] = self.raw.X[:, at - apart] if at >= apart else np.asarray(self.raw.y)
-        return pd.Series(np.array(values, dtype=np.float64))
-
-    def column(self, at: int, name: str, why: str) -> Floats:
-        """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
-        found = as_numbers(self._series(at))
-        if found is None:
-            assert isinstance(self.raw, Raw)
-            raise odd_needed(self.raw.frame, at, f"{quoted(name)}, {why},", self.raw.marks)
-        return np.where(np.isfinite(found), found, np.nan)
-
-    def classes(self, at: int, labels: Sequence[str]) -> Floats:
-        """A column of labels as 0, 1, ..., NaN for others."""
-        found = column_labels(self._series(at))
-        return np.array([float(labels.index(label)) if label in labels else np.nan for label in found])
-
-    def labels(self, at: int) -> list[str | None]:
-        """A column of categories."""
-        return labels_of(self._series(at))
-
-    def indicator(self, at: int, level: str) -> Floats:
-        """1 in rows of a category, 0 in others, NaN where there is none."""
-        return np.array([np.nan if label is None else float(label == level) for label in self.labels(at)])
-
-    def texts(self, at: int) -> list[str]:
-        """A column as names."""
-        if isinstance(self.raw, Raw):
-            return texts_of(self.raw.frame[at])
-        return [f"{value:g}" for value in self.column(at, "", "")]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.raw.frame if isinstance(self.raw, Raw) else self.raw.X)
 
 
 def read_new_rows(
@@ -107,40 +52,36 @@ def read_new_rows(
     """Read the columns that a model needs from a file of new rows."""
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
     source = Path(path).name
-    dropped: list[Change] = []
-    if isinstance(raw, Raw):
-        raw, dropped = without_blank_columns(raw)
-    originals = [raw.target, *raw.names] if isinstance(raw, Matrix) and raw.y is not None else list(raw.names)
-    names, renamed = visible_names(originals)
-    file = _File(raw, names, renamed)
-    if file.n_rows == 0:
+    names = raw.names
+    if len(raw.frame) == 0:
         raise TableError(f"{source!r} has no rows below the header; expected at least one row to predict.")
     wanted = [*needed, *wished]
     made = {name: (column, levels) for column, levels in (categories or {}).items() for name in levels}
-    places = [position(name, names) for name in wanted]
+    exact = {name: j for j, name in enumerate(names)}
+    places = [exact[name] if name in exact else position(name, names) for name in wanted]
     made = {name: made[name] for name, at in zip(wanted, places, strict=True) if at is None and name in made}
     places = [position(made[name][0], names) if name in made else at for name, at in zip(wanted, places, strict=True)]
-    with naming_sheets(raw) if isinstance(raw, Raw) and raw.sheets else nullcontext():
+    with naming_sheets(raw):
         _refuse_absent(needed, places, names, source)
-        _refuse_twins(places, originals, names, known)
-    rows, index_at = _row_names(file, index, usual_index, {*wanted, *known, target, event})
+        _refuse_twins(raw, places, known)
+    rows, index_at = _row_names(raw, index, usual_index, {*wanted, *known, target, event})
     aim, happened = (None if name is None else position(name, names) for name in (target, event))
-    X = np.full((file.n_rows, len(places)), np.nan)
+    X = np.full((len(raw.frame), len(places)), np.nan)
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
-            X[:, j] = file.indicator(at, made[name][1][name])
+            X[:, j] = indicators(labels_of(raw.frame[at]), [made[name][1][name]])[:, 0]
         elif at is not None:
             with noted(problems):
-                X[:, j] = file.column(at, name, "which the model needs")
+                X[:, j] = _column(raw, at, name, "which the model needs")
     raise_all(problems)
-    y, about_target = _target(file, aim) if classes is None or aim is None else (file.classes(aim, classes), [])
+    y, about_target = _target(raw, aim, classes)
     if event is not None:
-        also, more = _target(file, happened)
+        also, more = _target(raw, happened)
         y, about_target = None if y is None or also is None else np.column_stack([y, also]), about_target + more
     others = (aim, happened, index_at, *(position(column, names) for column in categories or ()))
-    notes = [*dropped, *_read_notes(file, places), *_columns(file, known, others), *about_target]
-    notes += _unknown_levels(file, dict(made.values()))
+    notes = [*raw.dropped, *_read_notes(raw, places), *_columns(raw, known, others), *about_target]
+    notes += _unknown_levels(raw, dict(made.values()))
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)
 
@@ -158,71 +99,77 @@ def _refuse_absent(needed: Sequence[str], places: Sequence[int | None], names: S
     )
 
 
-def _refuse_twins(
-    places: Sequence[int | None], originals: Sequence[str], names: Sequence[str], known: Sequence[str]
-) -> None:
+def _refuse_twins(raw: Raw, places: Sequence[int | None], known: Sequence[str]) -> None:
     """Refuse two columns of one name where the model knows only one, so that either might be meant."""
-    often, model = Counter(originals), set(known)
-    for at in places:
-        if at is None or not originals[at] or often[originals[at]] < 2:
+    model, counts = set(known), Counter(raw.originals)
+    for original in (raw.originals[at] for at in places if at is not None):
+        if not original or counts[original] < 2:
             continue
-        if any(name not in model for name, each in zip(names, originals, strict=True) if each == originals[at]):
+        twins = [name for name, each in zip(raw.names, raw.originals, strict=True) if each == original]
+        if not model.issuperset(twins):
             raise TableError(
-                f"{plural(often[originals[at]], 'column')} of the table are called {quoted(originals[at])}, which the "
-                "model needs; expected one: rename or remove the others."
+                f"{plural(len(twins), 'column')} of the table are called {quoted(original)}, which the model needs; "
+                "expected one: rename or remove the others."
             )
 
 
-def _row_names(
-    file: _File, index: str | None, usual: str | None, used: set[str | None]
-) -> tuple[list[str], int | None]:
+def _row_names(raw: Raw, index: str | None, usual: str | None, used: set[str | None]) -> tuple[list[str], int | None]:
     """Names of the rows, and the column that they come from; it is none of those in use."""
-    at = None if index is None else position(index, file.names)
+    at = None if index is None else position(index, raw.names)
     if index is not None and at is None:
         raise TableError(
             f"--index {quoted(index)} is not a column of the table; expected one of its columns: it has "
-            f"{listed(file.names)}."
+            f"{listed(raw.names)}."
         )
     if at is None and usual is not None:
-        at = position(usual, file.names)
-    set_apart = file.raw.row_names if isinstance(file.raw, Raw) else None
-    if at is None and set_apart is None and isinstance(file.raw, Raw) and file.names[0] not in used:
-        at = 0 if numbers_the_rows(file.raw.frame[0], file.raw.names[0]) else None
+        at = position(usual, raw.names)
+    if at is None and raw.row_names is None and not raw.is_array and raw.names[0] not in used:
+        at = 0 if numbers_the_rows(raw.frame[0], raw.names[0]) else None
     if at is not None:
-        return file.texts(at), at
-    return set_apart or row_numbers(file.n_rows), None
+        return raw.names_in(at), at
+    return raw.row_names or row_numbers(len(raw.frame)), None
 
 
-def _target(file: _File, at: int | None) -> tuple[Floats | None, list[Change]]:
-    """The target, if the table has it in numbers."""
+def _column(raw: Raw, at: int, name: str, why: str) -> Floats:
+    """A column as numbers, NaN where there is none; `why` says in an error what it is needed for."""
+    values = as_numbers(raw.frame[at])
+    if values is None:
+        raise odd_column(raw, at, f"The column {quoted(name)}, {why},", "correct these values, or leave them empty")
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _target(raw: Raw, at: int | None, classes: Sequence[str] | None = None) -> tuple[Floats | None, list[Change]]:
+    """The target, if the table has it in numbers; as 0, 1, ... where it has these classes, NaN for others."""
     if at is None:
         return None, []
-    name = file.names[at]
+    name = raw.names[at]
+    if classes is not None:
+        labels = column_labels(raw.frame[at])
+        return np.array([float(classes.index(label)) if label in classes else np.nan for label in labels]), []
     try:
-        return file.column(at, name, "the target"), []
+        return _column(raw, at, name, "the target"), []
     except TableError:
         says = f"the target {quoted(name)} of the table does not hold numbers, so predictions are not compared with it"
         return None, [Change("target", "not of numbers, not compared", (name,), says)]
 
 
-def _read_notes(file: _File, places: Sequence[int | None]) -> list[Change]:
+def _read_notes(raw: Raw, places: Sequence[int | None]) -> list[Change]:
     """What reading decided, as far as it concerns the columns in use."""
-    used = {file.names[at] for at in places if at is not None}
-    notes = list(file.raw.notes) if isinstance(file.raw, Raw) else []
-    for note in file.notes:
+    used = {raw.names[at] for at in places if at is not None}
+    notes = list(raw.notes)
+    for note in raw.renamed:
         notes += change(note.what, note.why, (name for name in note.names if name in used))
-    if isinstance(file.raw, Raw):
-        notes += about_commas(file.raw, file.names, used)
-    return notes
+    return notes + about_commas(raw, used)
 
 
-def _unknown_levels(file: _File, used: Mapping[str, Mapping[str, str]]) -> list[Change]:
+def _unknown_levels(raw: Raw, used: Mapping[str, Mapping[str, str]]) -> list[Change]:
     """Rows of a category that the result does not know."""
     notes = []
     for column, levels in used.items():
-        at = position(column, file.names)
+        at = position(column, raw.names)
         if at is not None:
-            new = [label for label in file.labels(at) if label is not None and label not in levels.values()]
+            labels = labels_of(raw.frame[at])
+            new = [label for label in labels if label is not None and label not in levels.values()]
             if new:
                 says = (
                     f"{plural(len(new), 'row')} with a category of {quoted(column)} that the result has not seen "
@@ -232,14 +179,14 @@ def _unknown_levels(file: _File, used: Mapping[str, Mapping[str, str]]) -> list[
     return notes
 
 
-def _columns(file: _File, known: Sequence[str], others: Sequence[int | None]) -> list[Change]:
+def _columns(raw: Raw, known: Sequence[str], others: Sequence[int | None]) -> list[Change]:
     """Columns that the model does not know, and columns in another order than the model knows them."""
     if not known:
         return []
     order = {name: j for j, name in enumerate(known)}
-    extra = [name for at, name in enumerate(file.names) if name not in order and name.strip() and at not in others]
+    extra = [name for at, name in enumerate(raw.names) if name not in order and name.strip() and at not in others]
     notes = change("column", "that the result was not chosen from, ignored", extra)
-    here = [order[name] for name in file.names if name in order]
+    here = [order[name] for name in raw.names if name in order]
     if here != sorted(here):
         says = "the columns stand in another order than in the table of the result; they were found by name"
         notes.append(Change("column", "in another order, found by name", (), says))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.block_rows import Rows
-from pairflip.tables.categories import MOST_LEVELS, Category, sorted_labels
-from pairflip.tables.columns import ChosenColumns, fresh_name, matching, select
+from pairflip.tables.categories import MOST_LEVELS, Category, indicators
+from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
-from pairflip.tables.files import ARROW, PARQUET, TEXT, need, suffix_of, unlike
-from pairflip.tables.raw import MISSING_WORDS, Change, change
+from pairflip.tables.files import ARROW, PARQUET, TEXT, arrow_reader, mapped_table, need, suffix_of, unlike
+from pairflip.tables.raw import MISSING_WORDS, change
+from pairflip.tables.table import Table
 from pairflip.tables.text_files import SPACES, find_layout
 from pairflip.text import label_text, plural, quoted
 
@@ -55,25 +56,18 @@ def is_large(files: Sequence[Path]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A table that is read in batches of rows: candidates, target and weights by name.
-
-    `dropped`, `notes`, `groups` and `categories` are those of `Table`.
-    """
+    """A table that is read in batches of rows."""
 
     files: Sequence[Path]
-    names: list[str]
+    table: Table  # without any row
     targets: list[str]
-    source: str
     columns: list[str]  # of the files, in the order in which batches have them
-    weights: str | None = None
-    kinds: dict[str, Category] = field(default_factory=dict)
-    dropped: list[Change] = field(default_factory=list)
-    notes: list[Change] = field(default_factory=list)
+    weights: str | None
 
     @property
-    def groups(self) -> dict[str, list[str]]:
-        """Columns that stand for the categories of one column of the files."""
-        return {name: kind.names for name, kind in self.kinds.items()}
+    def names(self) -> list[str]:
+        """Names of the candidates."""
+        return self.table.names
 
     @property
     def identity(self) -> list[Any]:
@@ -82,13 +76,13 @@ class Stream:
 
     def batches(self) -> Iterator[Rows]:
         """All rows, file by file."""
-        aside = {*self.targets, self.weights}
-        plain = [name for name in self.columns if name not in self.kinds and name not in aside]
+        categories = self.table.categories
+        plain = [name for name in self.columns if name not in {*categories, *self.targets, self.weights}]
         for file in self.files:
-            for batch in _batches(file, self.columns, set(self.kinds)):
+            for batch in _batches(file, self.columns, set(categories)):
                 columns = [_numbers(batch, name, file) for name in plain]
-                for name, kind in self.kinds.items():
-                    columns += list(kind.indicators(_labels(batch[name])).T)
+                for name, level_of in categories.items():
+                    columns += list(indicators(_labels(batch[name]), level_of.values()).T)
                 columns += [_numbers(batch, name, file) for name in self.targets]
                 weight = None if self.weights is None else _numbers(batch, self.weights, file)
                 yield Rows(columns, weight)
@@ -113,7 +107,7 @@ def open_stream(
         if others != names:
             raise unlike(file, others, files[0], names)
     beside = [name for name in (weights,) if name is not None]
-    chosen: ChosenColumns = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
+    chosen = select(names, target, keep=[*keep, *beside, *more_targets] if keep else (), drop=drop)
     targets = [names[chosen.target], *more_targets]
     wanted = matching(categories, names, "--categories") if categories else set()
     candidates = [j for j in chosen.candidates if names[j] not in (*targets, *beside)]
@@ -136,37 +130,35 @@ def open_stream(
     used = [names[j] for j in candidates if j not in odd]
     levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
     plain = [name for name in used if name not in levels]
-    made = [name for kind in levels.values() for name in kind.names]
-    source = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
-    return Stream(
-        files=files, names=[*plain, *made], targets=targets, source=source,
-        columns=[*plain, *levels, *targets, *beside], weights=weights, kinds=levels, dropped=dropped,
-        notes=[kind.note() for kind in levels.values()],
+    made = [name for category in levels.values() for name in category.level_of]
+    table = Table(
+        X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
+        target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
+        dropped=dropped, notes=[category.note() for category in levels.values()],
+        categories={name: category.level_of for name, category in levels.items()},
     )  # fmt: skip
+    return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights)
 
 
 def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
     """The levels of columns of categories, from a pass over these columns alone."""
     if not wanted:
         return {}
-    found: dict[str, set[str]] = {name: set() for name in wanted}
+    labels: dict[str, set[str]] = {name: set() for name in wanted}
     for file in files:
         for batch in _batches(file, list(wanted), set(wanted)):
             for name in wanted:
-                found[name] |= {label for label in set(_labels(batch[name])) if label is not None}
-                if len(found[name]) > MOST_LEVELS:
+                labels[name] |= {label for label in set(_labels(batch[name])) if label is not None}
+                if len(labels[name]) > MOST_LEVELS:
                     raise TableError(
                         f"The column {quoted(name)} of --categories has more than {MOST_LEVELS} different values; "
                         f"expected at most {MOST_LEVELS} categories."
                     )
-    kinds = {}
-    for name, labels in found.items():
-        if len(labels) < 2:
-            raise TableError(f"The column {quoted(name)} of --categories has {plural(len(labels), 'value')}; expected "
+    for name, found in labels.items():
+        if len(found) < 2:
+            raise TableError(f"The column {quoted(name)} of --categories has {plural(len(found), 'value')}; expected "
                              "at least two categories.")  # fmt: skip
-        levels = sorted_labels(labels)
-        kinds[name] = Category(name, levels, [fresh_name(f"{name}={level}", taken) for level in levels])
-    return kinds
+    return {name: Category.of(name, found, taken) for name, found in labels.items()}
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -194,8 +186,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
     """What each column holds by its name: numbers, text, dates, or something else."""
     suffix = suffix_of(file)
     if suffix == ".npy":
-        with _plain_errors(file):
-            return dict.fromkeys((f"x{j}" for j in range(_mapped(file).shape[1])), "numbers")
+        return dict.fromkeys((f"x{j}" for j in range(mapped_table(file).shape[1])), "numbers")
     if suffix not in (*PARQUET, *ARROW, *TEXT):
         raise TableError(
             f"{file.name!r} cannot be read in batches; expected parts in .parquet, .csv, .arrow, .feather or .npy."
@@ -207,7 +198,7 @@ def _kinds_of_columns(file: Path) -> dict[str, str]:
         if suffix in PARQUET:
             schema = import_module("pyarrow.parquet").read_schema(file)
         elif suffix in ARROW:
-            schema = _arrow_reader(file)[0].schema
+            schema = _arrow_reader(file).schema
         else:
             schema = _text_reader(file, None, set()).schema
     kinds: dict[str, str] = {}
@@ -235,7 +226,7 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
     """Batches of rows with these columns."""
     suffix = suffix_of(file)
     if suffix == ".npy":
-        X = _mapped(file)
+        X = mapped_table(file)
         at = [int(name.removeprefix("x")) for name in columns]
         for first in range(0, len(X), _BATCH):
             yield dict(zip(columns, np.asarray(X[first : first + _BATCH])[:, at].T, strict=True))
@@ -247,28 +238,23 @@ def _batches(file: Path, columns: Sequence[str], as_text: set[str]) -> Iterator[
             parquet = import_module("pyarrow.parquet").ParquetFile(file, pre_buffer=False)
             how: dict[str, Any] = {"batch_size": _BATCH, "columns": list(columns)}
             groups = range(parquet.num_row_groups)
-            every: Iterable[Any] = chain.from_iterable(
+            batches: Iterable[Any] = chain.from_iterable(
                 parquet.iter_batches(row_groups=[group], **how) for group in groups
             )
         elif text:
-            every = _text_reader(file, list(columns), as_text)
+            batches = _text_reader(file, list(columns), as_text)
         else:
-            reader, is_file = _arrow_reader(file)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches)) if is_file else reader
-            every = (batch.select(list(columns)) for batch in batches)
-        for batch in every:
+            reader = _arrow_reader(file)
+            is_file = hasattr(reader, "num_record_batches")
+            whole = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            batches = (batch.select(list(columns)) for batch in whole)
+        for batch in batches:
             yield batch
             done.append(batch.num_rows)
 
 
-def _arrow_reader(file: Path) -> tuple[Any, bool]:
-    """A reader of an Arrow file or stream, and whether it is a file."""
-    arrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-    source = arrow.memory_map(str(file))
-    if source.read(6) == b"ARROW1":
-        return ipc.open_file(source), True
-    source.seek(0)
-    return ipc.open_stream(source), False
+def _arrow_reader(file: Path) -> Any:
+    return arrow_reader(import_module("pyarrow").memory_map(str(file)))
 
 
 def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> Any:
@@ -288,10 +274,8 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
     return csv.open_csv(
         file,
         read_options=csv.ReadOptions(
-            block_size=_FIRST_BYTES if columns is None else _TEXT_BLOCK,
-            encoding=layout.encoding,
-            skip_rows=layout.skip,
-            column_names=layout.header,
+            block_size=_FIRST_BYTES if columns is None else _TEXT_BLOCK, encoding=layout.encoding,
+            skip_rows=layout.skip, column_names=layout.header,
         ),
         parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
         convert_options=csv.ConvertOptions(
@@ -299,13 +283,6 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
             null_values=["", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS],
         ),
     )  # fmt: skip
-
-
-def _mapped(file: Path) -> NDArray[Any]:
-    array = np.load(file, mmap_mode="r", allow_pickle=False)
-    if array.ndim != 2 or array.dtype.kind not in "iufb":
-        raise ValueError(f"an array of shape {array.shape} and {array.dtype}, where rows of numbers were expected")
-    return np.asarray(array)
 
 
 def _numbers(batch: Any, name: str, file: Path) -> NDArray[Any]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from pairflip.tables.kinds import Marks
 from pairflip.text import listed, plural
 
@@ -50,32 +48,36 @@ class Change:
 
 def change(what: str, why: str, names: Iterable[str]) -> list[Change]:
     """One change in a list, or an empty list where it concerns nothing."""
-    every = tuple(names)
-    return [Change(what, why, every)] if every else []
+    concerned = tuple(names)
+    return [Change(what, why, concerned)] if concerned else []
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A file's columns and their names."""
+    """A file's columns and their names; the last three are filled by `files.read_raw`."""
 
     frame: pd.DataFrame  # (M, N), columns are labelled 0 to N - 1
-    names: list[str]  # N, as in the file: empty where a column has none, and possibly not unique
+    names: list[str]  # N, all different; before `read_raw` has done that, as in the file
     row_names: list[str] | None = None  # M, where the file itself sets them apart
     notes: list[Change] = field(default_factory=list)  # what reading decided
     marks: Marks | None = None  # with which a text table was read; None where numbers are not written in letters
     either: list[int] = field(default_factory=list)  # columns read with decimal commas that might all mark thousands
     index_name: str = ""  # what the file calls the names of its rows
     sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
+    target: str | None = None  # name of the first column, where the file sets the target apart
+    is_array: bool = False  # one array of numbers, none of which number the rows; large ones are used without a copy
+    originals: list[str] = field(default_factory=list)  # names in the file: empty where a column has none
+    renamed: list[Change] = field(default_factory=list)
+    dropped: list[Change] = field(default_factory=list)  # blank columns
 
+    @property
+    def reading(self) -> Marks:
+        """How numbers are written in columns of words."""
+        return self.marks or Marks()
 
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """An array of numbers in one piece, as NumPy files of many columns hold it."""
-
-    X: NDArray[Any]  # (M, N)
-    names: list[str]
-    y: NDArray[Any] | None = None  # (M,), where the target stands apart
-    target: str = "y"
+    def names_in(self, at: int) -> list[str]:
+        """A column as names of the rows."""
+        return [f"{value:g}" for value in self.frame[at]] if self.is_array else texts_of(self.frame[at])
 
 
 def names_at_the_front(frame: pd.DataFrame, row_names: Iterable[object]) -> tuple[pd.DataFrame, list[str], Change]:

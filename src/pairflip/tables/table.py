@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,23 @@ from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
 from pairflip.tables.categories import (
-    Asked,
     as_classes,
     column_labels,
     find_categories,
+    indicators,
     labels_of,
     may_be_classes,
-    refuse_gaps,
 )
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
-from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names, visible_names
+from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names
 from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.files import LARGE, about_sheets, read_raw
 from pairflip.tables.kinds import in_order, is_plain
-from pairflip.tables.raw import Change, Matrix, Raw, change, texts_of
-from pairflip.text import label_text, listed, plural, quoted, row_numbers
+from pairflip.tables.raw import Change, Raw, change
+from pairflip.text import listed, plural, quoted, row_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +62,6 @@ class Table:
         Whether the names of the rows are dates in increasing or decreasing order.
     classes : list of str or None
         Labels of the classes that y (then 0, 1, ...) stands for.
-    groups : dict of names by name
-        Columns that belong together: those that stand for the categories of one column of the file.
     categories : dict of levels by column
         Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
     index : str or None
@@ -80,10 +80,14 @@ class Table:
     notes: list[Change] = field(default_factory=list)
     row_dates: bool = False
     classes: list[str] | None = None
-    groups: dict[str, list[str]] = field(default_factory=dict)
     categories: dict[str, dict[str, str]] = field(default_factory=dict)
     index: str | None = None
     event: str | None = None
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Columns that belong together: those that stand for the categories of one column of the file."""
+        return {name: list(levels) for name, levels in self.categories.items()}
 
     @cached_property
     def hash(self) -> str:
@@ -104,7 +108,7 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     classes: bool | None = False,
-    categories: Asked = (),
+    categories: Iterable[str] | Literal[True] = (),
     used: Iterable[str] = (),
 ) -> Table:
     """Read a table of candidates and a target.
@@ -153,81 +157,69 @@ def read_table(
     """
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
-    keep, drop, used = ([each] if isinstance(each, str) else list(each) for each in (keep, drop, used))
-    asked: list[str] | Literal[True] = True
-    if categories is not True:
-        asked = [categories] if isinstance(categories, str) else list(categories)
-    if isinstance(raw, Matrix):
-        if asked is not True and asked:
-            raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
-        return _from_matrix(raw, source, target, index, keep, drop, missing, bool(classes), used)
-    dropped = list[Change]()
-    if "" in raw.names:
-        raw, dropped = without_blank_columns(raw)
-    with naming_sheets(raw) if raw.sheets else nullcontext():
-        if target is None and source.lower().endswith(".npz") and raw.names[:1] == ["y"]:
-            target = "y"
-        fixed = used if asked is True else [*used, *asked]
-        names, chosen, notes = _choose_columns(raw, source, target, index, keep, drop, fixed)
+    by_name = [] if categories is True else categories
+    keep, drop, used, by_name = (
+        [each] if isinstance(each, str) else list(each) for each in (keep, drop, used, by_name)
+    )
+    if raw.is_array and by_name:
+        raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
+    with naming_sheets(raw):
+        if raw.target is not None and (target is None or target.lower().endswith(".npy")):
+            target = raw.target
+        chosen, notes = _choose_columns(raw, source, target, index, keep, drop, [*used, *by_name])
+    names = raw.names
     label, column = names[chosen.target], raw.frame[chosen.target]
-    by_itself = classes is None and not is_plain(column.dtype) and may_be_classes(column, raw.marks)
+    taken_as_classes = classes is None and not is_plain(column.dtype) and may_be_classes(raw, chosen.target)
     y, labels = np.zeros(len(raw.frame)), None
     about_values, problems = list[Change](), list[str]()
     with noted(problems):
-        if classes or by_itself:
+        if classes or taken_as_classes:
             y, labels = as_classes(column_labels(column), label)
         else:
-            y, about_values = as_target(raw.frame, chosen.target, label, raw.marks)
-    kinds = find_categories(raw.frame, chosen.candidates, names, asked, raw.marks) if asked else {}
-    sentences = len(problems)
-    if missing is None and kinds:
-        with noted(problems):
-            refuse_gaps(raw.frame, kinds)
-    gaps_are_told = len(problems) > sentences
+            y, about_values = as_target(raw, chosen.target)
+    kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name)
+    made, about_categories = list[Floats](), list[Change]()
+    for j, category in kinds.items():
+        zeros_and_ones = indicators(labels_of(raw.frame[j]), category.level_of.values())
+        gaps = int(np.isnan(zeros_and_ones[:, 0]).sum())
+        if missing is None and gaps:
+            problems.append(category.without_level(gaps))
+        made.append(np.nan_to_num(zeros_and_ones) if missing in (None, "keep") else zeros_and_ones)
+        about_categories.append(category.note(gaps if missing == "keep" else 0))
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
     named = chosen.index is not None or raw.row_names is not None
-    if others or not kinds:
+    as_it_is = _without_copy(raw.frame, others) if raw.is_array and len(others) >= LARGE else None
+    if as_it_is is not None:
+        X, columns = as_it_is, [names[j] for j in others]
+    elif others or not kinds:
         with noted(problems):
-            X, columns, text, boolean = as_candidates(raw.frame, others, names, drop_text, raw.marks, named)
+            X, columns, text, boolean = as_candidates(raw, others, drop_text, named)
             about_values += boolean
         if not columns:  # values may be missing in the columns of numbers, too
             with suppress(TableError):
-                X, columns, _, _ = as_candidates(raw.frame, others, names, True, raw.marks, named)
-    for j, category in kinds.items():
-        indicators = category.indicators(labels_of(raw.frame[j]))
-        without = int(np.isnan(indicators[:, 0]).sum()) if missing == "keep" else 0
-        X = np.hstack([X, np.nan_to_num(indicators) if gaps_are_told or missing == "keep" else indicators])
-        columns = [*columns, *category.names]
-        about_values.append(category.note(without))
-    rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else texts_of(raw.frame[chosen.index])
+                X, columns, _, _ = as_candidates(raw, others, True, named)
+    if kinds:
+        X = np.hstack([X, *made])
+        columns += [name for category in kinds.values() for name in category.level_of]
+    rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
-    if problems:
-        raise_all(problems)
+    raise_all(problems)
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
-    present = [category for category in kinds.values() if category.names[0] in columns]
+    notes = [
+        *raw.notes, *raw.renamed, *notes, *about_commas(raw, {label, *columns}), *about_values, *about_categories,
+        *_constant_columns(X, columns), *_about_target(y, label, labels, taken_as_classes),
+    ]  # fmt: skip
     return Table(
-        X=X,
-        y=y,
-        names=columns,
-        row_names=rows,
-        target=label,
-        source=source,
-        dropped=dropped + chosen.dropped + text + lost,
-        notes=raw.notes
-        + notes
-        + (about_commas(raw, names, {label, *columns}) if raw.either else [])
-        + about_values
-        + _constant_columns(X, columns)
-        + _about_target(y, label, labels, by_itself),
+        X=X, y=y, names=columns, row_names=rows, target=label, source=source,
+        dropped=raw.dropped + chosen.dropped + text + lost, notes=notes,
         row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
-        groups={category.name: category.names for category in present},
-        categories={each.name: dict(zip(each.names, each.levels, strict=True)) for each in present},
+        categories={each.name: each.level_of for each in kinds.values() if each.level_of.keys() <= {*columns}},
         index=None if chosen.index is None else names[chosen.index],
-    )
+    )  # fmt: skip
 
 
 def _choose_columns(
@@ -238,71 +230,29 @@ def _choose_columns(
     keep: Sequence[str],
     drop: Sequence[str],
     used: Sequence[str],
-) -> tuple[list[str], ChosenColumns, list[Change]]:
-    """Names that differ, the columns that are asked for, and what is to be said about it."""
+) -> tuple[ChosenColumns, list[Change]]:
+    """The columns that are asked for, and a note where one of them numbers the rows."""
     if len(raw.frame) < 2:
-        raise TableError(
-            f"{source!r} has {plural(len(raw.frame), 'row')} below the header; expected at least two rows."
-        )
+        where = "" if raw.is_array else " below the header"
+        raise TableError(f"{source!r} has {plural(len(raw.frame), 'row')}{where}; expected at least two rows.")
     if not raw.names:
         raise TableError(f"{source!r} has no columns; expected a target and at least one column to choose from.")
-    names, notes = visible_names(raw.names)
-    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.names)
-    free = not keep and raw.row_names is None and names[0] not in separate_names(used, names)
-    if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], raw.names[0]):
+    names, notes = raw.names, list[Change]()
+    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=raw.originals)
+    free = not (keep or raw.is_array) and raw.row_names is None and names[0] not in separate_names(used, names)
+    if free and 0 in chosen.candidates[:-1] and numbers_the_rows(raw.frame[0], names[0]):
         use, first = "taken as their names" if chosen.index is None else "left out", quoted(names[0])
         says = f"the first column, {first}, numbers the rows and was {use} (--keep '/./' chooses from it, too)"
         notes.append(Change("column", f"that numbers the rows, {use}", (names[0],), says))
         chosen = replace(chosen, index=chosen.index or 0, candidates=chosen.candidates[1:])
-    return names, chosen, notes
+    return chosen, notes
 
 
-def _from_matrix(
-    matrix: Matrix,
-    source: str,
-    target: str | None,
-    index: str | None,
-    keep: Sequence[str],
-    drop: Sequence[str],
-    missing: str | None,
-    as_labels: bool,
-    used: Sequence[str],
-) -> Table:
-    """A table whose numbers are used as they are: X is a view of the matrix wherever that is possible."""
-    if len(matrix.X) < 2:
-        raise TableError(f"{source!r} has {plural(len(matrix.X), 'row')}; expected at least two rows.")
-    if not matrix.names:
-        raise TableError(f"{source!r} has no columns; expected at least one column to choose from.")
-    apart = matrix.y is not None
-    if not apart and len(matrix.names) < 2:
-        raise TableError(f"{source!r} has one column, {quoted(matrix.names[0])}; expected a target and others.")
-    originals = [matrix.target, *matrix.names] if apart else matrix.names
-    names, notes = visible_names(originals)
-    target = matrix.target if apart and (target is None or target.lower().endswith(".npy")) else target
-    chosen = select(names, target, index=index, keep=keep, drop=drop, originals=originals)
-    values: NDArray[Any] = matrix.X
-    y = np.array(matrix.y if apart and chosen.target == 0 else values[:, chosen.target - apart], dtype=np.float64)
-    at = np.array([j - apart for j in chosen.candidates if j >= apart], dtype=np.int64)
-    neighbours = at.size and at[-1] - at[0] + 1 == at.size
-    X = values[:, at[0] : at[-1] + 1] if neighbours else values[:, at]
-    if at.size < len(chosen.candidates):  # the y that stands apart is one of the candidates: this takes a copy
-        X = np.column_stack([np.asarray(matrix.y), X])
-    if X.dtype not in (np.float32, np.float64) or X.shape[1] < LARGE:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-    rows = row_numbers(len(y)) if chosen.index is None else [f"{v:g}" for v in values[:, chosen.index - apart].tolist()]
-    columns, label, lost = [names[j] for j in chosen.candidates], names[chosen.target], list[Change]()
-    if not (np.isfinite(y).all() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape))):
-        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
-    labels: list[str] | None = None
-    about_target = _about_target(y, label, None, False)
-    if as_labels:
-        about_target = []
-        y, labels = as_classes([label_text(value) for value in y.tolist()], label)
-    return Table(
-        X=X, y=y, names=columns, row_names=rows, target=label, source=source, dropped=chosen.dropped + lost,
-        notes=notes + _constant_columns(X, columns) + about_target,
-        row_dates=chosen.index is not None and in_order(rows, index or ""), classes=labels,
-    )  # fmt: skip
+def _without_copy(frame: pd.DataFrame, at: Sequence[int]) -> NDArray[Any] | None:
+    """Columns of one array of floats, a view of it where they are neighbours; None for other numbers."""
+    neighbours = at[-1] - at[0] + 1 == len(at)
+    X = (frame.iloc[:, at[0] : at[-1] + 1] if neighbours else frame.iloc[:, list(at)]).to_numpy()
+    return X if X.dtype in (np.float32, np.float64) else None
 
 
 def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
@@ -314,7 +264,7 @@ def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
     return change("column", "with a single value, kept", (names[j] for j in constant))
 
 
-def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itself: bool) -> list[Change]:
+def _about_target(y: Floats, target: str, labels: Sequence[str] | None, taken_as_classes: bool) -> list[Change]:
     """What is to be said about a target that may mean two things; one that is the same in every row is refused."""
     if labels is None:
         values = np.unique(y)
@@ -330,7 +280,7 @@ def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itsel
             "number, so predictions are numbers and not classes (select and fit have --loss logistic for two classes)"
         )
         return [Change("target", "of two values, treated as a number", (target,), says)]
-    if not by_itself:
+    if not taken_as_classes:
         return []
     loss = "logistic" if len(labels) == 2 else "multinomial"
     text = f"text of {len(labels)} kinds ({listed(labels)})"
@@ -338,10 +288,10 @@ def _about_target(y: Floats, target: str, labels: Sequence[str] | None, by_itsel
     return [Change("target", "of text, taken as classes", (target,), says)]
 
 
-def about_commas(raw: Raw, names: Sequence[str], used: set[str]) -> list[Change]:
+def about_commas(raw: Raw, used: set[str]) -> list[Change]:
     """Columns in use whose commas were read as decimal commas though they may mark thousands."""
     why = "with commas that may mark thousands (as in 1,499), read as decimal commas"
-    return change("column", why, (names[j] for j in raw.either if names[j] in used))
+    return change("column", why, (raw.names[j] for j in raw.either if raw.names[j] in used))
 
 
 @contextmanager
@@ -350,17 +300,7 @@ def naming_sheets(raw: Raw) -> Iterator[None]:
     try:
         yield
     except TableError as error:
+        if not raw.sheets:
+            raise
         sheets = about_sheets(raw.sheets[0], raw.sheets[1:])
         raise TableError(f"{str(error).removesuffix('.')}; {sheets}.") from None
-
-
-def without_blank_columns(raw: Raw) -> tuple[Raw, list[Change]]:
-    """Leave out columns with neither name nor values: separators at the end of the lines, or spreadsheet margins."""
-    blank = [j for j, name in enumerate(raw.names) if name == "" and raw.frame[j].isna().all()]
-    if not blank:
-        return raw, []
-    others = [j for j in range(len(raw.names)) if j not in set(blank)]
-    frame = raw.frame[others].set_axis(range(len(others)), axis=1)
-    dropped = change("column", "with neither name nor values dropped", (f"column {j + 1}" for j in blank))
-    either = [others.index(j) for j in raw.either]
-    return replace(raw, frame=frame, names=[raw.names[j] for j in others], either=either), dropped

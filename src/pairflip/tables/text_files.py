@@ -6,9 +6,9 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -132,8 +132,8 @@ def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, lis
     """The separator and the first records. Spaces separate only where nothing else does, as in ``1, 2, 3``."""
     if forced is not None:
         return forced, _records(lines, forced, cut)
-    found = [(mark, _records(lines, mark, cut)) for mark in MARKS]
-    best = max(found, key=lambda each: _plausibility(each[1]))
+    ways = [(mark, _records(lines, mark, cut)) for mark in MARKS]
+    best = max(ways, key=lambda each: _plausibility(each[1]))
     separates, even, *_ = _plausibility(best[1])
     if not separates or even == 0:
         records = _records(lines, SPACES, cut)
@@ -145,13 +145,18 @@ def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, lis
 
 def _records(lines: list[str], separator: str, cut: bool) -> list[list[str]]:
     """The first records; a last one that may go on beyond `lines` is left out."""
-    if separator == SPACES:
-        lines = [line.replace("\t", " ").rstrip() + "\n" for line in lines]
     try:
-        records = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+        records = list(_fields(lines, separator))
     except csv.Error:  # a field of more than 131,072 letters: not the separator
         return []
     return records[:-1] if cut and len(records) > 2 else records
+
+
+def _fields(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The fields of each record."""
+    if separator == SPACES:
+        lines = (line.replace("\t", " ").rstrip() + "\n" for line in lines)
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
 
 
 def _plausibility(records: list[list[str]]) -> tuple[bool, float, float, int]:
@@ -200,25 +205,11 @@ def ragged(path: Path, separator: str, expected: int, row: int, fields: int) -> 
 
 def refuse_short_rows(path: Path, layout: Layout) -> None:
     """Tell rows that end too early from rows whose last field is empty."""
-    row = 0
-    for fields in islice(_widths(path, layout), layout.skip, None):
-        row += fields > 0
-        if 0 < fields < layout.width:
-            raise ragged(path, layout.separator, layout.width, row, fields)
-
-
-def _widths(path: Path, layout: Layout) -> Iterator[int]:
-    """Number of fields of each record, 0 for a blank line; plain lines are only counted, not taken apart."""
-    separator = layout.separator
     with _open_text(path, layout.encoding) as text:
-        for line in text:
-            if separator == SPACES:
-                yield len(line.split()) if '"' not in line else len(_records([line], SPACES, cut=False)[0])
-            elif '"' not in line:
-                yield line.count(separator) + 1 if line.strip("\r\n ") else 0
-            else:
-                records = csv.reader(chain([line], text), delimiter=separator, skipinitialspace=True)
-                yield len(next(records))
+        records = islice(_fields(text, layout.separator), layout.skip, None)
+        for row, fields in enumerate((each for each in records if each not in ([], [""])), 1):
+            if len(fields) < layout.width:
+                raise ragged(path, layout.separator, layout.width, row, len(fields))
 
 
 def _commas_of_two_meanings(path: Path, layout: Layout, frame: pd.DataFrame) -> list[int]:
@@ -264,19 +255,12 @@ def _parse(path: Path, layout: Layout, decimal: str, as_text: list[int], only: l
     with open_bytes(path) as handle:
         try:
             frame: pd.DataFrame = pd.read_csv(
-                handle,
-                sep=r"\s+" if layout.separator == SPACES else layout.separator,
-                header=None,
-                skiprows=layout.skip,
-                decimal=decimal,
-                encoding=layout.encoding,
-                na_values=list(MISSING_WORDS),
+                handle, sep=r"\s+" if layout.separator == SPACES else layout.separator, header=None,
+                skiprows=layout.skip, decimal=decimal, encoding=layout.encoding, na_values=list(MISSING_WORDS),
                 converters=dict.fromkeys(as_text, "_{}".format),  # so that 007 and NA stay names
-                skipinitialspace=True,
                 low_memory=False,  # one type per column, and half the memory
-                engine="c",
-                **options,
-            )
+                skipinitialspace=True, engine="c", **options,
+            )  # fmt: skip
             for column in as_text:
                 frame[column] = [str(name)[1:] for name in frame[column]]
             return frame

@@ -1,25 +1,70 @@
-"""`pairflip theory`: what the sampler should find on tables of the planted model."""
+"""`pairflip theory` and `pairflip reproduce`: what the sampler should find, and whether the paper's claims hold."""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairflip.cli.errors import plain_errors
+from pairflip.cli import options as o
+from pairflip.cli.errors import say
+from pairflip.cli.printing import print_json
+from pairflip.cli.results import FolderContents, check_folder, new_folder
 
 if TYPE_CHECKING:
     from pairflip.theory import TheoryCurve
 
 _COLUMNS = ("rho", "beta", "epsilon", "epsilon_g", "entropy", "true_positive_rate", "precision", "at_stability")
-_FLAGS = ("temperature", "exists", "stable", "zero_energy", "others", "note")
-_PLOTS = (".svg", ".png", ".pdf")
+
+
+def reproduce(
+    context: typer.Context,
+    what: Annotated[str, typer.Argument(help="fig1, fig2, fig3, table1, table2, section3 or all.", metavar="WHAT")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Result folder.")],
+    scale: Annotated[
+        Literal["quick", "paper"], typer.Option("--scale", help="Minutes on a laptop, or as in the paper.")
+    ] = "quick",
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="TABLE", help="Supernova table of table1 and table2.")
+    ] = None,
+    engine: o.EngineName = "auto",
+    seed: o.Seed = 0,
+    jobs: o.Jobs = -1,
+    journal: o.JournalFolder = None,
+    force: o.Force = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Recompute the figures and tables of Obuchi & Kabashima (2016), with theory and a verdict on every claim.
+
+    Example: pairflip reproduce all --scale quick --out results
+    """
+    from pairflip.engines import get_engine
+    from pairflip.paper.reproduce.run import Settings, write_outcome
+    from pairflip.paper.reproduce.run import reproduce as compute
+    from pairflip.paper.reproduce.scales import FILES, SCALES, parts_of
+
+    get_engine(engine)  # an unknown name is refused before anything is computed
+    parts = parts_of(what, data)
+    contents = FolderContents(FILES, "verdict.json")
+    check_folder(out, force, contents)
+    settings = Settings(parts, SCALES[scale], data, engine, seed, jobs, journal, context.obj)
+    outcome = compute(settings, (lambda _: None) if quiet else say)
+    with new_folder(out, force, contents) as part:
+        write_outcome(outcome, settings, part)
+    if as_json:
+        print_json(outcome.verdict)
+        return
+    for claim in outcome.claims:
+        typer.echo(f"{'holds' if claim.holds else 'FAILS'}  {claim.name}: {claim.claim}")
+        typer.echo(f"       Here: {claim.reason}.")
+    for name, why in outcome.skipped.items():
+        typer.echo(f"left out  {name}: {why}.")
+    typer.echo(f"Points, figures and verdict: {out}")
 
 
 def theory(
@@ -34,28 +79,27 @@ def theory(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
     """Compute, without sampling, the errors of the planted model: at the given betas, or at the AT point and T = 0."""
-    with plain_errors():
-        from pairflip.theory import Planted, at_point, curve_over_beta, solve
+    from pairflip.theory import Planted, at_point, curve_over_beta, solve
 
-        if not rho:
-            raise ValueError(
-                "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
-            )
-        model = Planted(alpha, rho0, var_x, var_noise)
-        wanted = _betas(beta, betas)
-        if plot is not None:
-            _check_plot(plot, rho, wanted)
-        rows: list[dict[str, Any]] = []
-        curves = []
-        for size in rho:
+    if not rho:
+        raise ValueError(
+            "no size was given; expected --rho with the fraction of the columns to select, for instance --rho 0.1."
+        )
+    model = Planted(alpha, rho0, var_x, var_noise)
+    wanted = _betas(beta, betas)
+    if plot is not None:
+        _check_plot(plot, rho, wanted)
+    rows: list[dict[str, Any]] = []
+    curves = []
+    for size in rho:
+        if wanted:
+            curves.append(curve_over_beta(wanted, size, model))
+            rows += _rows(curves[-1])
+        else:
             at = at_point(size, model)
-            if wanted:
-                curves.append(curve_over_beta(wanted, size, model))
-                rows += _rows(curves[-1])
-            else:
-                rows += [_row(at.state, "AT point", at.note), _row(solve(math.inf, size, model), "T = 0")]
-        if plot is not None:
-            _draw(plot, rho, wanted, curves, model)
+            rows += [_row(at.state, "AT point", at.note), _row(solve(math.inf, size, model), "T = 0")]
+    if plot is not None:
+        _draw(plot, rho, wanted, curves, model)
     if as_json:
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
     else:
@@ -97,13 +141,12 @@ def _row(state: Any, where: str, note: str = "") -> dict[str, Any]:
 
 
 def _rows(curve: TheoryCurve) -> list[dict[str, Any]]:
-    names = (*_COLUMNS, *_FLAGS)
-    states = [SimpleNamespace(**{name: getattr(curve, name)[k] for name in names}) for k in range(len(curve))]
+    states: Any = curve.to_pandas().itertuples()
     return [_row(state, "T = 0" if math.isinf(state.beta) else "beta") for state in states]
 
 
 def _check_plot(path: Path, sizes: list[float], betas: list[float]) -> None:
-    if path.suffix.lower() not in _PLOTS:
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ValueError(f"--plot is {str(path)!r}; expected a name that ends in .svg, .png or .pdf.")
     if not path.resolve().parent.is_dir():
         raise ValueError(f"--plot is {str(path)!r}, in a folder that does not exist; make the folder first.")
@@ -119,7 +162,7 @@ def _draw(path: Path, sizes: list[float], betas: list[float], curves: list[Theor
     from matplotlib.figure import Figure
 
     from pairflip.report.figures_temperature import plot_theory
-    from pairflip.report.save import write_whole
+    from pairflip.report.save import figure_bytes, write_whole
     from pairflip.theory import at_point, curve_over_beta, curve_over_rho
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
@@ -131,10 +174,8 @@ def _draw(path: Path, sizes: list[float], betas: list[float], curves: list[Theor
         centre = centre if math.isfinite(centre) else 10.0
         many = len(betas) >= 10
         plot_theory(curves[0] if many else curve_over_beta(centre * np.geomspace(1e-3, 1e2, 200), sizes[0], model), ax)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=150)
     try:
-        write_whole(path, buffer.getvalue(), "the plot")
+        write_whole(path, figure_bytes(figure, path.suffix.lower()[1:]), "the plot")
     except OSError as error:
         raise ValueError(str(error)) from None
 
