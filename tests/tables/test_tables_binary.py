@@ -25,6 +25,12 @@ def test_npz(tmp_path):
     assert read_table(path, drop=["y (2)"]).names == ["b"]
 
 
+def test_whole_numbers_name_rows_in_full(tmp_path):
+    days = 20200101.0 + np.arange(4)
+    np.save(tmp_path / "X.npy", np.column_stack([days, np.arange(4) ** 2, [3, 1, 4, 1]]))
+    assert read_table(tmp_path / "X.npy", "x2", index="x0").row_names == [f"{day:.0f}" for day in days]
+
+
 @pytest.mark.parametrize(
     ("arrays", "says"),
     [

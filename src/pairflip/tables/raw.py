@@ -77,7 +77,7 @@ class Raw:
 
     def names_in(self, at: int) -> list[str]:
         """A column as names of the rows."""
-        return [f"{value:g}" for value in self.frame[at]] if self.is_array else texts_of(self.frame[at])
+        return [f"{value:.15g}" for value in self.frame[at]] if self.is_array else texts_of(self.frame[at])
 
 
 def names_at_the_front(frame: pd.DataFrame, row_names: Iterable[object]) -> tuple[pd.DataFrame, list[str], Change]:
