@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import Fit, FoldCoefficients, HeldOutJudge
 from pairflip.losses.bases import UnitForm
+from pairflip.losses.influence import pseudo_inverse
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import column_blocks
@@ -172,10 +173,7 @@ class HeldOutErrors(HeldOutJudge):
     @cached_property
     def _to_forced(self) -> Floats:
         """The pseudo-inverse (f, M) of the forced columns."""
-        forced = self._problem.forced
-        norms = np.linalg.norm(forced, axis=0)
-        norms[norms == 0] = 1.0
-        return np.asarray(np.linalg.pinv(forced / norms) / norms[:, None])
+        return pseudo_inverse(self._problem.forced)
 
     def _share(self, values: NDArray[Any], means: Floats) -> Floats:
         """What forced columns explain (f, n) of columns (M, n) of the table."""
@@ -275,24 +273,24 @@ class HeldOutErrors(HeldOutJudge):
 class FoldByFold(HeldOutJudge):
     """Errors of held-out rows by `loss.fit_rows` on the training rows of a fold, once for all chains that chose it."""
 
-    def __init__(self, loss: Any, problem: SubsetProblem, folds: Folds) -> None:
-        self._loss, self._problem, self._folds = loss, problem, folds
-        everything = np.arange(problem.n_rows)
-        self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
-        self._known: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
-        self.observed = loss.observed(problem.y[folds.row]).ravel()
+    def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        self._problem, self._folds = problem, folds
+        self._loss: Any = problem.loss
+        self._kept = [np.delete(np.arange(problem.n_rows), rows) for rows in folds.left_out]
+        self._fits: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
+        self.observed = self._loss.observed(problem.y[folds.row]).ravel()
 
     @cached_property
     def yy(self) -> Floats:  # type: ignore[override]
         """Twice the energies (F,) without chosen columns."""
-        return np.asarray(2.0 * self.judged(np.zeros((len(self._kept), 1, 0), dtype=np.int64))[1][:, 0])
+        return 2.0 * self.judged(np.zeros((len(self._kept), 1, 0), dtype=np.int64))[1][:, 0]
 
     def _fit(self, fold: int, columns: Ints) -> tuple[Fit, Any]:
         """The fit of some columns on the training rows of a fold, made once: errors and coefficients both need it."""
         key = fold, columns.tobytes()
-        if key not in self._known:
-            self._known[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
-        return self._known[key]
+        if key not in self._fits:
+            self._fits[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
+        return self._fits[key]
 
     def _eta(self, fold: int, columns: Ints) -> Floats:
         """Linear predictors of the held-out rows of a fold, without offsets."""
@@ -304,27 +302,23 @@ class FoldByFold(HeldOutJudge):
     def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
-        support = problem.columns_of(support)
-        fit, baseline = self._fit(fold, support)
-        eta = self._eta(fold, support)
+        columns = problem.columns_of(support)
+        fit, baseline = self._fit(fold, columns)
+        eta = self._eta(fold, columns)
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
         y = problem.y[rows]
-        return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)), fit.energy
+        return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)).ravel(), fit.energy
 
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
-        folds, chains, _ = supports.shape
-        residuals, energies = None, np.empty((folds, chains))
-        for fold in range(folds):
-            distinct, _, which, _ = distinct_supports(supports[fold])
-            for u, support in enumerate(distinct):
-                left, energy = self._judge(fold, support)
-                if residuals is None:
-                    residuals = np.empty((chains, self._folds.places[-1].stop, *left.shape[1:]))
-                residuals[which == u, self._folds.places[fold]], energies[fold, which == u] = left, energy
-        assert residuals is not None
-        return residuals.reshape(chains, -1), energies
+        residuals, energies = [], np.empty(supports.shape[:2])
+        for fold, chosen in enumerate(supports):
+            distinct, _, which, _ = distinct_supports(chosen)
+            judged = [self._judge(fold, support) for support in distinct]
+            residuals.append(np.stack([residual for residual, _ in judged])[which])
+            energies[fold] = np.array([energy for _, energy in judged])[which]
+        return np.hstack(residuals), energies
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
@@ -340,10 +334,6 @@ class FoldByFold(HeldOutJudge):
         """Linear predictors (P,) of the held-out rows by columns (F, n); -1 stands for none."""
         return np.concatenate([self._eta(f, each[each != ABSENT]) for f, each in enumerate(supports)])
 
-    def row_errors(self, residuals: Floats) -> Floats:
-        """What each held-out row adds to twice cv_error."""
-        return np.asarray(self._loss.row_errors(self.observed, self.observed - residuals))
-
 
 class JudgeInFolds(HeldOutJudge):
     """Errors of held-out rows where every fold has a table of its own (`SubsetProblem.in_fold`), for any loss.
@@ -355,37 +345,40 @@ class JudgeInFolds(HeldOutJudge):
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
         self._problem, self._folds = problem, folds
         self._whole = problem.loss.judge(problem, folds)
-        judges = [self._of(fold) for fold in range(len(folds))] if problem.target_names else []
-        if judges:
-            self.means, self.scales = (np.concatenate([getattr(j, n) for j in judges]) for n in ("means", "scales"))
+        if problem.target_names:
+            self.means, self.scales = self._joined("means"), self._joined("scales")
 
     def _of(self, fold: int) -> Any:
         """The judge of one fold."""
         part = self._problem.in_fold(self._folds.left_out[fold])
         return part.loss.judge(part, self._folds.some([fold]))
 
+    def _joined(self, name: str) -> Floats:
+        """What the judges of all folds have under a name, one after the other."""
+        return np.concatenate([getattr(self._of(fold), name) for fold in range(len(self._folds))])
+
     @cached_property
     def yy(self) -> Floats:  # type: ignore[override]
         """Twice the energies (F,) without chosen columns."""
-        return np.concatenate([self._of(fold).yy for fold in range(len(self._folds))])
+        return self._joined("yy")
 
     @cached_property
     def observed(self) -> Floats:  # type: ignore[override]
         """What predictions are compared with (P q,)."""
-        return np.concatenate([self._of(fold).observed for fold in range(len(self._folds))])
+        return self._joined("observed")
 
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
-        judged = [self._of(fold).judged(each[None]) for fold, each in enumerate(supports)]
+        judged = [self._of(fold).judged(chosen[None]) for fold, chosen in enumerate(supports)]
         return np.hstack([residuals for residuals, _ in judged]), np.vstack([energies for _, energies in judged])
 
     def energies(self, fold: Ints, supports: Ints) -> Floats:
         """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
-        result = np.empty(len(supports))
-        for each in np.unique(fold).tolist():
-            some = np.flatnonzero(fold == each)
-            result[some] = self._of(each).energies(np.zeros(some.size, np.int64), supports[some])
-        return result
+        energies = np.empty(len(supports))
+        for number in np.unique(fold).tolist():
+            at = np.flatnonzero(fold == number)
+            energies[at] = self._of(number).energies(np.zeros(at.size, np.int64), supports[at])
+        return energies
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """Coefficients of columns (F, n) of the table of all rows, each on the training rows of its fold."""
@@ -393,7 +386,7 @@ class JudgeInFolds(HeldOutJudge):
 
     def predictors(self, supports: Ints) -> Floats:
         """Linear predictors (P,) of the held-out rows by columns (F, n), in the tables of their folds."""
-        return np.concatenate([self._of(fold).predictors(each[None]) for fold, each in enumerate(supports)])
+        return np.concatenate([self._of(fold).predictors(chosen[None]) for fold, chosen in enumerate(supports)])
 
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""

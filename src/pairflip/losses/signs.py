@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, factor, qr_energy
-from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic
-from pairflip.losses.held_out import FoldByFold
+from pairflip.losses.base import Fit, Fits, Quadratic
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import Form
 from pairflip.rules import Limits
@@ -28,7 +27,6 @@ from pairflip.text import plural, shorten
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.selection.folds import Folds
 
 Ints = NDArray[np.int64]
 Signs = NDArray[np.int8]
@@ -224,10 +222,6 @@ class SignedError(SquaredError):
             f"{named}{more} {'has' if idle.size == 1 else 'have'} the coefficient zero, at the bound of the sign: "
             f"{plural(support.size - idle.size, 'column')} fit{'s' * (support.size - idle.size == 1)} as well"
         )
-
-    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """Every support is fitted with its signs on the training rows of its fold."""
-        return FoldByFold(self, problem, folds)
 
 
 def _form_of(problem: SubsetProblem) -> SignedForm:

@@ -624,8 +624,8 @@ class _Models:
 @one_blas_thread()
 def _visit_all(models: _Models, threads: int, order: Ints, top: int) -> list[ModelSums]:
     """Sums over all models of the units in some order: those of no units, then those with the same first unit."""
-    from pairflip.engines.numba.models import new_sums, new_tables, visit_models
-    from pairflip.engines.numba.table import plain_form
+    from pairflip.engines.numba.models import new_sums, visit_models
+    from pairflip.engines.numba.table import new_tables, plain_form
 
     announce_compilation(visit_models)
     largest, places = models.prior.largest, models.problem.form.places(order)
@@ -634,7 +634,7 @@ def _visit_all(models: _Models, threads: int, order: Ints, top: int) -> list[Mod
     widest = min(int(np.sort(models.widths)[::-1][:largest].sum()), models.weight.most)
 
     def visit(part: tuple[int, int]) -> ModelSums:
-        sums, tables = new_sums(start, top), new_tables(largest, max(widest, 1), models.b.size)
+        sums, tables = new_sums(start, top), new_tables(largest + 1, max(widest, 1), models.b.size, 1)
         visit_models(form, matrix, start, models.weight, sums, tables, largest, *part)
         return sums
 

@@ -115,7 +115,7 @@ class NumbaEngine:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         descent = Descent() if plan.descent is None else plan.descent
-        reached, nanoseconds, stop = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains), list[bool]()
+        nanoseconds, stop = np.zeros(plan.chains), list[bool]()
 
         def go_on(scans: int) -> None:
             if stop:
@@ -136,13 +136,12 @@ class NumbaEngine:
             for c in range(first, last):
                 chain = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
                 walked.support[c] = walked.best_support[c] = chain.support
-                walked.final_energy[c] = chain.energy
-                reached[c], nanoseconds[c] = (chain.reached, chain.tried), chain.nanoseconds
+                walked.final_energy[c], nanoseconds[c] = chain.energy, chain.nanoseconds
             idle.append(searcher)
 
         idle.append(take())  # the first one forms G, before there are threads
         _in_threads(work, plan.chains, n_jobs, stop)
-        return replace(walked, reached=reached, nanoseconds=float(nanoseconds.sum()))
+        return replace(walked, nanoseconds=float(nanoseconds.sum()))
 
     def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
         from pairflip.engines.numba.annealing import walk

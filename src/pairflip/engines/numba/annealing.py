@@ -48,11 +48,14 @@ from pairflip.engines.numba.table import (
     S,
     Table,
     add,
+    clash,
     close,
     cost_of,
     empty,
     gains,
+    new_tables,
     remove,
+    table_at,
 )
 from pairflip.least_squares import SINGULAR
 
@@ -138,12 +141,12 @@ class Chains(NamedTuple):
     """Memory of some chains that are walked in turn, and used again for the next ones.
 
     `order` (chains, N) lists the support in its first k places and the columns outside it after; `best` (chains, K) is
-    the lowest support met. Of the table, Q always belongs to the support, the rest where it is used.
+    the lowest support met. Of each table, Q always belongs to the support, the rest where it is used.
     """
 
     order: Any
     best: Any
-    table: Table
+    tables: Table
 
 
 CLOCK = np.dtype(
@@ -178,12 +181,8 @@ CLOCK = np.dtype(
 
 def new_chains(count: int, k: int, n_columns: int, targets: int) -> Chains:
     """Memory for so many chains of sizes up to k."""
-    rows = targets + k
-    return Chains(
-        np.zeros((count, n_columns), np.int32), np.zeros((count, k), np.int32),
-        Table(np.zeros((count, rows, n_columns)), np.zeros((count, rows, k)),
-              np.zeros((count, 3, max(n_columns, 2))), np.zeros((count, 3, n_columns), np.int64)),
-    )  # fmt: skip
+    orders, best = np.zeros((count, n_columns), np.int32), np.zeros((count, k), np.int32)
+    return Chains(orders, best, new_tables(count, k, n_columns, targets))
 
 
 def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
@@ -193,13 +192,6 @@ def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
         np.zeros(BLOCK, np.int32), np.zeros(BLOCK, np.int32), np.zeros(BLOCK),
         np.zeros((rows, n_columns if rows else 0)), np.full(rows + 1, -1, np.int64),
     )  # fmt: skip
-
-
-@apart
-def table_of(chains, at):
-    """The table of one of the chains."""
-    tables = chains.table
-    return Table(tables.A[at], tables.Q[at], tables.values[at], tables.columns[at])
 
 
 @apart
@@ -306,13 +298,11 @@ def count_rules(form, table, order, k):
 def breaks_rules(system, table, out, j):
     """Whether column j may not take the place of column `out`; one of them may be NOWHERE."""
     form, closed, held = system.form, table.columns[CLOSED], table.columns[HELD]
-    group, position = form.marks[0], form.marks[1]
     if out == NOWHERE:
         return closed[j] > 0
     if held[out] > 0 or j == NOWHERE:
         return held[out] > 0
-    clash = (group[out] == group[j] and group[j] != NOWHERE) or abs(position[out] - position[j]) < form.apart
-    needs = closed[j] > int(clash)
+    needs = closed[j] > int(clash(form, out, j))
     for n in range(system.first_need[j], system.first_need[j + 1]):
         needs = needs or form.needs[n, 1] == out
     return needs
@@ -479,7 +469,7 @@ def walk(system, work, chains, clocks, plan, output, budget):
     ahead_R, ahead_s, ahead_h, r, c_i = np.empty((LANES, q)), np.empty(LANES), np.empty(LANES), np.empty(q), np.empty(q)
     support_columns, ahead_columns = np.empty((room, columns.shape[1])), np.empty((LANES, columns.shape[1]))
     for at in range(clocks.size):
-        clock, order, table, k, done = clocks[at], chains.order[at], table_of(chains, at), clocks[at].k, 0
+        clock, order, table, k, done = clocks[at], chains.order[at], table_at(chains.tables, at), clocks[at].k, 0
         A, table_s, n_columns, steps = table.A, table.values[S], order.size, plan.ends.size
         every = k * (n_columns - k)
         load(table.Q, C, P, k)
@@ -701,7 +691,7 @@ def walk(system, work, chains, clocks, plan, output, budget):
 @entry
 def begin(system, chains, clocks, at, plan):
     """The first support of a chain, the first k columns of a random order that stay independent; how many there are."""
-    form, order, clock, table = system.form, chains.order[at], clocks[at], table_of(chains, at)
+    form, order, clock, table = system.form, chains.order[at], clocks[at], table_at(chains.tables, at)
     Q, k, n, c, found = table.Q, clock.k, order.size, clock.chain, ZERO
     candidates, rest = np.empty(n, np.int32), k
     if system.orders.shape[0]:
@@ -735,7 +725,7 @@ def begin(system, chains, clocks, at, plan):
 def survey(system, work, chains, delta, inflation):
     """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside; False if singular."""
     k, outside = delta.shape
-    order, table, form, q = chains.order[0], table_of(chains, 0), system.form, len(system.form.B)
+    order, table, form, q = chains.order[0], table_at(chains.tables, 0), system.form, len(system.form.B)
     u, v = np.empty(k), np.empty(k)
     if not build_table(system, work, order, table, k):
         return False

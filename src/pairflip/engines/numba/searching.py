@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, EPSILON, Descent, RankTooSmall
+from pairflip.engines.base import EPSILON, Descent, RankTooSmall
 from pairflip.engines.numba import units
 from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rounds
 from pairflip.engines.numba.table import STATE, form_of, new_table
@@ -51,15 +51,13 @@ class MatrixRows:
 
 
 class Chain(NamedTuple):
-    """What a chain found: its lowest support, sorted, and its energy; how many of `tried` random starts reached it.
+    """What a chain found: its lowest support, sorted, and its energy.
 
     `nanoseconds` is what it took on one core, counted in rows of tables, so that it is the same everywhere.
     """
 
     support: Support
     energy: float
-    reached: int
-    tried: int
     nanoseconds: float
 
 
@@ -144,7 +142,7 @@ class Searcher:
             self._G.fetch(start.tolist())
         rounds = Rounds(
             np.array(key), *descent.columns(k), np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
-            np.full(descent.kicks + 1 if start is None else 1, np.inf), np.zeros(2, np.int64), self._allowed,
+            np.zeros(1, np.int64), descent.pool if start is None else 1, self._allowed,
             np.full(k, -1) if start is None else np.array(start, dtype=np.int64),
         )  # fmt: skip
         at = 0
@@ -153,7 +151,7 @@ class Searcher:
             last = min(first + self._chunk, descent.kicks + 1)
             at = self._walk_rounds(self._G, self._form, self._table, at, k, rounds, first, last)
             self.go_on(last - first)
-        pooled, fresh = rounds.counts.tolist()
+        pooled = int(rounds.pooled[0])
         if not pooled:
             made = self._made(k, np.zeros(0, np.int64)) if start is None else None
             if made is None:
@@ -166,9 +164,8 @@ class Searcher:
             few = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.form.yy)))]
             exact = [self.form.energy(each) for each in few]
             support, energy = few[int(np.argmin(exact))], min(exact)
-        reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.form.yy)
         work = float(self._table.values[STATE, 1]) * self._form.B.shape[1]
-        return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
+        return Chain(support, energy, _ROW_NS * work + 2e3 * (descent.kicks + 1))
 
     def _most(self, k: int) -> int:
         """The most units below k that can be chosen together."""

@@ -94,6 +94,17 @@ def new_table(largest: int, n_columns: int, targets: int) -> Table:
     )  # fmt: skip
 
 
+def new_tables(count: int, largest: int, n_columns: int, targets: int) -> Table:
+    """Memory for so many tables."""
+    return Table(*(np.zeros((count, *each.shape), each.dtype) for each in new_table(largest, n_columns, targets)))
+
+
+@apart
+def table_at(tables, at):
+    """One of several tables."""
+    return Table(tables.A[at], tables.Q[at], tables.values[at], tables.columns[at])
+
+
 @apart
 def clash(form, l, j):
     """Whether columns l and j cannot be chosen together."""
