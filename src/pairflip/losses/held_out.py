@@ -80,8 +80,8 @@ class HeldOutErrors(HeldOutJudge):
         self.yy: Floats = np.sum(self._squares / self._relative**2, axis=1)
         for fold in np.flatnonzero(~self._trusted).tolist():
             kept = self._kept(fold)
-            own = project_rows(problem, kept, problem.always).targets
-            squares, total = np.einsum("mq,mq->q", own, own), float(w[kept].sum())
+            targets = project_rows(problem, kept, problem.always).targets
+            squares, total = np.einsum("mq,mq->q", targets, targets), float(w[kept].sum())
             self.scales[fold] = spread(squares, total if loss.scaled else None)
             self.means[fold] = w[kept] @ Y[kept] / total
             self.yy[fold] = np.sum(squares / self.scales[fold] ** 2)
@@ -102,24 +102,24 @@ class HeldOutErrors(HeldOutJudge):
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k); equal ones once."""
         folds, chains, k = supports.shape
-        each = supports.reshape(folds * chains, k)
-        pairs, _, which, _ = distinct_supports(np.column_stack([each, np.repeat(np.arange(folds), chains)]))
-        solved, which = self._solve(pairs[:, -1], pairs[:, :-1]), which.reshape(folds, chains)
+        in_fold = np.column_stack([supports.reshape(folds * chains, k), np.repeat(np.arange(folds), chains)])
+        pairs, _, pair, _ = distinct_supports(in_fold)
+        solved, pair = self._solve(pairs[:, -1], pairs[:, :-1]), pair.reshape(folds, chains)
         row, fold, pick = self._folds.row, self._folds.fold, self._pick
         unit = np.sqrt(self._problem.sample_weight[row])[:, None] * self._relative[fold]
         result = np.empty((chains, row.size, unit.shape[1]))
         for c in range(chains):
-            result[c] = solved.residual[:, solved.at[which[fold, c]] + pick].T / unit
+            result[c] = solved.residual[:, solved.at[pair[fold, c]] + pick].T / unit
         for p, (_, residual) in solved.alone.items():
-            own = int(pairs[p, -1])
-            place = self._folds.places[own]
-            result[which[own] == p, place] = residual[pick[place]] / (self.scales[own] if self._several else 1.0)
-        return result.reshape(chains, -1), solved.energy[which]
+            f = int(pairs[p, -1])
+            place = self._folds.places[f]
+            result[pair[f] == p, place] = residual[pick[place]] / (self.scales[f] if self._several else 1.0)
+        return result.reshape(chains, -1), solved.energy[pair]
 
     def energies(self, fold: Ints, supports: Ints) -> Floats:
         """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
-        pairs, _, which, _ = distinct_supports(np.column_stack([supports, fold]))
-        return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[which])
+        pairs, _, pair, _ = distinct_supports(np.column_stack([supports, fold]))
+        return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[pair])
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
@@ -132,11 +132,11 @@ class HeldOutErrors(HeldOutJudge):
         else:  # columns of whole groups, fewer in some folds than in others
             units = [problem.units.units_of(row[row != ABSENT]) for row in supports]
             solved = self._solve(np.arange(len(supports)), np.stack(units))
-            for fold, own in enumerate(units):
-                at = base.positions(own)
+            for fold, chosen in enumerate(units):
+                at = base.positions(chosen)
                 x = solved.x[fold, :, : base.places(at).size].T
-                found = base.coefficients(at, x, problem.scale)[1] * base.target_scale
-                coefs[fold, supports.shape[1] - len(found) :] = found
+                coef = base.coefficients(at, x, problem.scale)[1] * base.target_scale
+                coefs[fold, supports.shape[1] - len(coef) :] = coef
             supports = np.where(supports == ABSENT, 0, supports)  # with the coefficient 0
         # Of what is always in the model: as fitted to the targets, less what the chosen columns share with it.
         z = np.einsum("af,nqf->naq", self._to_forced @ problem.forced_basis, solved.g * base.target_scale[:, None])
@@ -168,7 +168,7 @@ class HeldOutErrors(HeldOutJudge):
     def _pick(self) -> Ints:
         """Where each predicted row (P,) stands among the rows left out of its fold."""
         pairs = zip(self._folds.left_out, self._folds.rows, strict=True)
-        return np.concatenate([np.searchsorted(left, own) for left, own in pairs])
+        return np.concatenate([np.searchsorted(left_out, predicted) for left_out, predicted in pairs])
 
     @cached_property
     def _to_forced(self) -> Floats:
@@ -181,44 +181,44 @@ class HeldOutErrors(HeldOutJudge):
 
     def _solve(self, fold: Ints, supports: Ints) -> _Solved:
         """Fit supports (P, k), each on the training rows of its fold (P,); neighbours that are equal share work."""
-        from pairflip.losses.held_out_kernel import Left, Rows, solve_pairs  # compiled
+        from pairflip.losses.held_out_kernel import LeftOut, Rows, solve_pairs  # compiled
 
         problem, base, pairs = self._problem, self._base, len(supports)
         q, f = base.targets.shape[1], problem.forced_basis.shape[1]
         at_units = base.positions(supports)
         width = base.widths[at_units].sum(axis=1) if base.grouped else np.full(pairs, supports.shape[1])
         size = self._start[fold + 1] - self._start[fold]
-        at = (np.cumsum(size) - size).astype(np.int64)
+        begin = (np.cumsum(size) - size).astype(np.int64)
         x, g = np.zeros((pairs, q, int(width.max(initial=0)))), np.zeros((pairs, q, f))
         energy = np.full(pairs, -1.0)
         residual = np.zeros((q, int(size.sum())))
-        left = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
+        left_out = LeftOut(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
         common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(self._basis.T)
         trusted = self._trusted[fold]
         if base.grouped and problem.shrinkage:  # in units of columns whose norms are those of the training rows
             trusted = np.zeros(pairs, dtype=bool)
         for n in np.unique(width[trusted]).tolist():
             for part in self._parts(np.flatnonzero(trusted & (width == n)), supports):
-                every = [base.places(own) for own in at_units[part]] if base.grouped else at_units[part]
-                Z, G, B, penalty, places = self._columns(np.reshape(every, (part.size, n)).astype(np.int64))
+                columns = [base.places(at) for at in at_units[part]] if base.grouped else at_units[part]
+                Z, G, B, penalty, places = self._columns(np.reshape(columns, (part.size, n)).astype(np.int64))
                 data = Rows(Z, G, B, *common, penalty, problem.shrinkage, TRUSTED)
-                own = np.empty((part.size, q, n)), np.empty((part.size, q, f)), np.empty(part.size)
-                solve_pairs(data, left, fold[part], places, *own, residual, at[part])
-                x[part, :, :n], g[part], energy[part] = own
+                answers = np.empty((part.size, q, n)), np.empty((part.size, q, f)), np.empty(part.size)
+                solve_pairs(data, left_out, fold[part], places, *answers, residual, begin[part])
+                x[part, :, :n], g[part], energy[part] = answers
         alone = {int(p): self._fit_alone(int(fold[p]), supports[p]) for p in np.flatnonzero(energy < 0)}
         for p, (fit, _) in alone.items():
             energy[p] = fit.energy
-        return _Solved(x, g, energy, residual, at, alone)
+        return _Solved(x, g, energy, residual, begin, alone)
 
-    def _parts(self, which: Ints, supports: Ints) -> list[Ints]:
+    def _parts(self, pairs: Ints, supports: Ints) -> list[Ints]:
         """Some pairs, in parts whose columns and their products may be formed."""
-        if self._formed or which.size <= 1:
-            return [which] if which.size else []
-        different = np.unique(supports[which]).size
-        if 8 * different * (different + self._problem.n_rows) <= _BYTES:
-            return [which]
-        half = which.size // 2
-        return self._parts(which[:half], supports) + self._parts(which[half:], supports)
+        if self._formed or pairs.size <= 1:
+            return [pairs] if pairs.size else []
+        columns = np.unique(supports[pairs]).size
+        if 8 * columns * (columns + self._problem.n_rows) <= _BYTES:
+            return [pairs]
+        half = pairs.size // 2
+        return self._parts(pairs[:half], supports) + self._parts(pairs[half:], supports)
 
     @property
     def _formed(self) -> bool:
@@ -246,27 +246,26 @@ class HeldOutErrors(HeldOutJudge):
         """
         problem, a, scale = self._problem, self._problem.always.size, self.scales[fold]
         units, support = support.size, problem.columns_of(support)
-        kept, which = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
-        inside = project_rows(problem, kept, which)
-        form = Form(inside.columns, inside.targets / scale, inside.penalty, which[inside.candidates], dense=True)
+        kept, columns = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
+        inside = project_rows(problem, kept, columns)
+        form = Form(inside.columns, inside.targets / scale, inside.penalty, columns[inside.candidates], dense=True)
         if problem.units is not None and form.n_columns:
             form = UnitForm(form, problem.units)
-        found = qr_several(form.columns.T, form.targets, form.penalty)
-        if found is None:
+        solution = qr_several(form.columns.T, form.targets, form.penalty)
+        if solution is None:
             rows = np.vstack([form.columns.T, np.diag(np.sqrt(form.penalty))])
             zeros = np.zeros((form.penalty.size, scale.size))
             x, energy = np.linalg.lstsq(rows, np.vstack([form.targets, zeros]), rcond=None)[0], np.inf
         else:
-            x, energy = found[0], float(found[1].sum()) if form.n_columns == units else np.inf
+            x, energy = solution[0], float(solution[1].sum()) if form.n_columns == units else np.inf
         coef = np.zeros((support.size, scale.size))
-        at, own = form.coefficients(np.arange(form.n_columns), x, inside.scale)
-        coef[inside.candidates[at] - a] = own * scale
+        at, of_form = form.coefficients(np.arange(form.n_columns), x, inside.scale)
+        coef[inside.candidates[at] - a] = of_form * scale
         always_coef, intercept, constant = constants(problem, kept, support, coef, inside)
-        left = self._folds.left_out[fold]
-        away = problem.values(which, left) - inside.means
-        residual = (
-            problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
-        )
+        held_out = self._folds.left_out[fold]
+        centred = problem.values(columns, held_out) - inside.means
+        residual = problem.targets[held_out] - inside.target_means - constant
+        residual -= centred[:, a:] @ coef + centred[:, :a] @ always_coef
         return Fit(support, coef, intercept, always_coef, energy), residual
 
 
@@ -314,25 +313,23 @@ class FoldByFold(HeldOutJudge):
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
         residuals, energies = [], np.empty(supports.shape[:2])
         for fold, chosen in enumerate(supports):
-            distinct, _, which, _ = distinct_supports(chosen)
+            distinct, _, number, _ = distinct_supports(chosen)
             judged = [self._judge(fold, support) for support in distinct]
-            residuals.append(np.stack([residual for residual, _ in judged])[which])
-            energies[fold] = np.array([energy for _, energy in judged])[which]
+            residuals.append(np.stack([residual for residual, _ in judged])[number])
+            energies[fold] = np.array([energy for _, energy in judged])[number]
         return np.hstack(residuals), energies
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
-        found = [self._fit(f, each[each != ABSENT])[0] for f, each in enumerate(supports)]
-        coefs = np.zeros((*supports.shape, *found[0].coef.shape[1:]))
-        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in found])
-        return FoldCoefficients(
-            coefs, np.stack([fit.always_coef for fit in found]),
-            np.stack([np.asarray(fit.intercept, dtype=float) for fit in found]),
-        )  # fmt: skip
+        fits = [self._fit(fold, columns[columns != ABSENT])[0] for fold, columns in enumerate(supports)]
+        coefs = np.zeros((*supports.shape, *fits[0].coef.shape[1:]))
+        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in fits])
+        intercepts = np.stack([np.asarray(fit.intercept, dtype=float) for fit in fits])
+        return FoldCoefficients(coefs, np.stack([fit.always_coef for fit in fits]), intercepts)
 
     def predictors(self, supports: Ints) -> Floats:
         """Linear predictors (P,) of the held-out rows by columns (F, n); -1 stands for none."""
-        return np.concatenate([self._eta(f, each[each != ABSENT]) for f, each in enumerate(supports)])
+        return np.concatenate([self._eta(fold, columns[columns != ABSENT]) for fold, columns in enumerate(supports)])
 
 
 class JudgeInFolds(HeldOutJudge):
