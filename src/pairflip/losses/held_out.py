@@ -181,7 +181,7 @@ class HeldOutErrors(HeldOutJudge):
 
     def _solve(self, fold: Ints, supports: Ints) -> _Solved:
         """Fit supports (P, k), each on the training rows of its fold (P,); neighbours that are equal share work."""
-        from pairflip.losses.held_out_kernel import LeftOut, Rows, solve_pairs  # compiled
+        from pairflip.losses.held_out_kernel import Left, Rows, solve_pairs  # compiled
 
         problem, base, pairs = self._problem, self._base, len(supports)
         q, f = base.targets.shape[1], problem.forced_basis.shape[1]
@@ -192,7 +192,7 @@ class HeldOutErrors(HeldOutJudge):
         x, g = np.zeros((pairs, q, int(width.max(initial=0)))), np.zeros((pairs, q, f))
         energy = np.full(pairs, -1.0)
         residual = np.zeros((q, int(size.sum())))
-        left_out = LeftOut(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
+        left_out = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
         common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(self._basis.T)
         trusted = self._trusted[fold]
         if base.grouped and problem.shrinkage:  # in units of columns whose norms are those of the training rows

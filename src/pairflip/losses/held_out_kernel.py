@@ -42,7 +42,7 @@ class Rows(NamedTuple):
     trusted: float
 
 
-class LeftOut(NamedTuple):
+class Left(NamedTuple):
     """Rows left out: those of fold f are `rows[start[f]:start[f + 1]]`; K^{-1} = R'R (F, f, f), weights (F, q).
 
     `weight` are what squares of residuals are multiplied by; `yy` (F, q) what the training rows have of each target.
