@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pairflip import SubsetProblem
+from pairflip.compiled import entry
 from pairflip.engines import RankTooSmall, WalkPlan
 from pairflip.engines.base import Descent
 from pairflip.engines.numba import NumbaEngine
-from pairflip.engines.numba.compile import entry
 from pairflip.engines.numba.searching import Searcher
 from pairflip.engines.numba.table import CLOSED, GAIN, SUPPORT, S, add, empty, energy, form_of, gains, new_table, remove
 from pairflip.engines.reference import ReferenceEngine

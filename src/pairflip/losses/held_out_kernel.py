@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from pairflip.compiled import apart, entry
 
 DELICATE = 1e-3
 """Pivots (what is independent of the columns before, as a fraction) below which coefficients are refined."""
@@ -24,7 +25,6 @@ DEPENDENT = 1e-7
 """Pivots below which a support is left to an orthogonal factorization."""
 EXPLAINED = 1e-5
 """Fractions of the targets that are left below which energies are computed from the rows."""
-_njit: Any = njit
 _PASSES = 3
 _FEW = 8  # rows left out of which products are added row by row
 
@@ -56,7 +56,7 @@ class Left(NamedTuple):
     yy: Any
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@entry
 def solve_pairs(
     data: Any, left_out: Any, fold: Any, supports: Any, x: Any, g: Any, energy: Any, residual: Any, at: Any
 ) -> None:
@@ -164,7 +164,7 @@ def solve_pairs(
                     residual[t, here + m] -= FH[a, m] * g[p, t, a]
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _take(column: Any, rows: Any, first: Any, h: Any, FH: Any, R: Any, v: Any, out: Any) -> None:
     """A column z on the h rows left out, and behind them R F_H' z, so that products take away what these rows do."""
     for m in range(h):
@@ -175,7 +175,7 @@ def _take(column: Any, rows: Any, first: Any, h: Any, FH: Any, R: Any, v: Any, o
         out[h + a] = _dot(R[a], v, FH.shape[0])
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _dot(a: Any, b: Any, n: Any) -> Any:
     """The inner product of the first n numbers of two vectors."""
     total = 0.0
@@ -184,7 +184,7 @@ def _dot(a: Any, b: Any, n: Any) -> Any:
     return total
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _factor(U: Any, k: Any, whole: Any) -> Any:
     """U (k, k), the upper half of a matrix, becomes its Cholesky factor; the least pivot, over its diagonal element.
 
@@ -219,7 +219,7 @@ def _factor(U: Any, k: Any, whole: Any) -> Any:
     return least
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _solve(U: Any, k: Any, c: Any, x: Any) -> Any:
     """Solve U' U x = c, which is overwritten; the inner product of x and c."""
     explained = 0.0
@@ -238,7 +238,7 @@ def _solve(U: Any, k: Any, c: Any, x: Any) -> Any:
     return explained
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _training_residual(data: Any, left_out: Any, f: Any, S: Any, x: Any, t: Any, v: Any, rest: Any) -> None:
     """What x leaves of target t on the training rows, forced columns fitted there, too; zero on the rows left out."""
     nf, K = data.F.shape[0], left_out.K[f]

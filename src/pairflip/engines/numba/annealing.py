@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.compiled import apart, entry
 from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, TIE
-from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.draws import accepts, draw_flips, draw_moves, draw_start
 from pairflip.engines.numba.models import Mixture, mixed
 from pairflip.engines.numba.table import (

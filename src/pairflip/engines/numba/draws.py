@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from pairflip.engines.numba.compile import kernel
+from pairflip.compiled import kernel
 from pairflip.philox import (
     KICK_DROP,
     KICK_FILL,

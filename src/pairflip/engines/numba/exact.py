@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.compiled import entry, with_names
 from pairflip.engines.base import Descent
 from pairflip.engines.numba import units
-from pairflip.engines.numba.compile import entry, with_names
 from pairflip.engines.numba.search import descend, go_to, in_python
 from pairflip.engines.numba.searching import Chain, GoOn, Searcher, Support
 from pairflip.engines.numba.table import (

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import apart, entry, with_names
+from pairflip.compiled import apart, entry, with_names
 from pairflip.engines.numba.table import S, add, empty, energy, table_at
 
 INFLATED = 1e7

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import uint64
 
-from pairflip.engines.numba.compile import apart, entry
+from pairflip.compiled import apart, entry
 from pairflip.engines.numba.draws import below, draw
 from pairflip.engines.numba.table import (
     CLOSED,

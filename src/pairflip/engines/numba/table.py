@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import apart
+from pairflip.compiled import apart
 from pairflip.moments import Form
 
 NOWHERE = -1

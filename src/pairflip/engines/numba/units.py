@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from pairflip.compiled import apart, entry, with_names
 from pairflip.engines.numba import search, table
-from pairflip.engines.numba.compile import apart, entry, with_names
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,
