@@ -713,8 +713,7 @@ def _by_walks(
 
 def _column_walk(models: _Models, settings: dict[str, Any], chain: int) -> Chain:
     """Models of one walk after every sweep: columns that are in (-1 behind them), energies, and accepted moves."""
-    from pairflip.engines.numba.annealing import walk
-    from pairflip.engines.numba.chains import Walks, new_output
+    from pairflip.engines.numba.annealing import Walks, new_output, walk
     from pairflip.engines.numba.models import INFLATED
 
     announce_compilation(walk)

@@ -59,7 +59,7 @@ class NumbaEngine:
 
     def flip_energies(self, form: Form, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        from pairflip.engines.numba.chains import flip_energies
+        from pairflip.engines.numba.annealing import flip_energies
 
         return flip_energies(form, order, k)
 
@@ -88,8 +88,7 @@ class NumbaEngine:
 
     def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
-        from pairflip.engines.numba.annealing import walk
-        from pairflip.engines.numba.chains import Walks
+        from pairflip.engines.numba.annealing import Walks, walk
 
         announce_compilation(walk)
         walks, ladders = Walks(form, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
@@ -144,8 +143,7 @@ class NumbaEngine:
         return replace(walked, nanoseconds=float(nanoseconds.sum()))
 
     def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        from pairflip.engines.numba.annealing import walk
-        from pairflip.engines.numba.chains import Walks, new_output
+        from pairflip.engines.numba.annealing import Walks, new_output, walk
 
         announce_compilation(walk)
         walks, stop = Walks(form, plan.k, plan.keys, self.way), list[bool]()
