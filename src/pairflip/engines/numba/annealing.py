@@ -858,14 +858,14 @@ class Walks:
         n, first, rounds, k = plan.betas.size, which * plan.betas.size, plan.rounds, plan.k
         # Temperatures come round by round, so that no walker may be taken for frozen: the coldest is 0.
         ends, heat = np.arange(1, rounds + 1) * plan.flips, np.zeros((n, rounds))
-        own = Plan(heat, ends, np.zeros(rounds), self._keys, *self._weight)
+        walk_plan = Plan(heat, ends, np.zeros(rounds), self._keys, *self._weight)
         output = new_output(len(self._keys), rounds, k, record=False)
-        memory = self._begun(range(first, first + n), own)
+        memory = self._begun(range(first, first + n), walk_plan)
         chains, clocks = memory[2:]
 
         def walk_all(round_: int, betas: Floats) -> tuple[NDArray[np.int32], Floats, NDArray[np.int64]]:
             heat[:, round_] = betas
-            walk(*memory, own, output, plan.flips)
+            walk(*memory, walk_plan, output, plan.flips)
             return np.sort(chains.order[:, :k], axis=1), clocks["energy"], output.accepted[first : first + n, round_]
 
         return run_ladder(plan, which, walk_all)

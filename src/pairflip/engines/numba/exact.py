@@ -148,11 +148,10 @@ class ExactSearcher(Searcher):
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; the lowest support, looked at slot by slot."""
-        few = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
-        found = super().chain(k, key, few, start)
-        fit = self._by_slots(self._end_of(found.support))
+        smaller_pool = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
+        fit = self._by_slots(self._end_of(super().chain(k, key, smaller_pool, start).support))
         work = (descent.kicks + 1) * self.form.kick_nanoseconds(k)
-        return found._replace(support=np.sort(fit.supports[0]), energy=float(fit.energies[0]), nanoseconds=work)
+        return Chain(np.sort(fit.supports[0]), float(fit.energies[0]), work)
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` and their energies; with more than two passes looked at slot by slot."""
