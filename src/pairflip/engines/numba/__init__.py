@@ -77,13 +77,13 @@ class NumbaEngine:
     def path(self, form: Form, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         with one_blas_thread():
-            steps: Steps = _searcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
+            steps: Steps = _searcher(form, largest, tick or _ignore, "walk_path").path(largest, passes)
             return steps
 
     def forward(self, form: Form, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
         """A first support of k columns where energies are not quadratic, cheaper than a path; None if there is none."""
         with one_blas_thread():
-            support: NDArray[np.int64] | None = _searcher(form, k, _ignore if tick is None else tick).forward(k)
+            support: NDArray[np.int64] | None = _searcher(form, k, tick or _ignore, "walk_path").forward(k)
             return support
 
     def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
@@ -126,7 +126,7 @@ class NumbaEngine:
             try:  # not by a look at its length: another thread may take the last one
                 searcher = idle.pop()
             except IndexError:
-                return _searcher(form, largest, go_on)
+                return _searcher(form, largest, go_on, "walk_rounds")
             searcher.go_on = go_on
             return searcher
 
@@ -151,7 +151,7 @@ class NumbaEngine:
         result = WalkResult(*output[:6], record=output.record, record_energy=output.record_energy)
 
         def work(first: int, last: int) -> None:
-            walks.chains(plan.betas, plan.flips, output, first, last, stop, _ignore if tick is None else tick)
+            walks.chains(plan.betas, plan.flips, output, first, last, stop, tick or _ignore)
 
         _in_threads(work, plan.chains, n_jobs, stop)
         for supports in (result.support, result.best_support, result.record):
@@ -164,14 +164,17 @@ def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
 
 
-def _searcher(form: Form, largest: int, go_on: Tick) -> Any:
-    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
-    from pairflip.engines.numba.search import walk_path
+def _searcher(form: Form, largest: int, go_on: Tick, first_use: str) -> Any:
+    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies.
+
+    `first_use` is the function of `search` that is called first, whose compilation is announced.
+    """
+    from pairflip.engines.numba import search
     from pairflip.engines.numba.searching import Searcher
     from pairflip.engines.numba.units import remove
 
     if form.grouped or form.quadratic:
-        announce_compilation(remove if form.grouped else walk_path)
+        announce_compilation(remove if form.grouped else getattr(search, first_use))
     if form.quadratic:
         return Searcher(form, largest, go_on)
     from pairflip.engines.numba.exact import ExactSearcher, best_moves
