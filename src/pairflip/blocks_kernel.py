@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-_njit: Any = njit
+from pairflip.compiled import entry
 
 
-@_njit(cache=True, nogil=True)
+@entry
 def block_of(key: Any, row: Any, n_blocks: Any) -> Any:
     """The block of a row: a hash (SplitMix64) of its number under a key, as uint64."""
     z = key + (row + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -21,7 +20,7 @@ def block_of(key: Any, row: Any, n_blocks: Any) -> Any:
     return ((z >> np.uint64(32)) * n_blocks) >> np.uint64(32)
 
 
-@_njit(cache=True, nogil=True)
+@entry
 def arrange(key: Any, first: Any, n_blocks: Any, use: Any, place: Any, start: Any) -> None:
     """Fill in where rows go when they are put in the order of their blocks, and where blocks begin (n_blocks + 1,).
 
@@ -44,7 +43,7 @@ def arrange(key: Any, first: Any, n_blocks: Any, use: Any, place: Any, start: An
             following[b] += 1
 
 
-@_njit(cache=True, nogil=True)
+@entry
 def scatter(values: Any, place: Any, shift: Any, unit: Any, root: Any, out: Any) -> Any:
     """Put values where they go, less a shift, over a unit, times the root of their weights if they have some; the sum.
 

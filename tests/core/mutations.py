@@ -159,7 +159,7 @@ engines/numba/annealing.py: core/test_engine_numba.py
 - not accepts(uniform[t], beta * delta)
 + not accepts(uniform[t], 2.0 * beta * delta)
 engines/numba/annealing.py: core/test_several_anneal.py
-- needs = closed[j] > int(clash)
+- needs = closed[j] > int(clash(form, out, j))
 + needs = closed[j] > 1
 engines/numba/draws.py: core/test_engine_numba.py
 - if z <= 0.0 or u < 1.0 - z:

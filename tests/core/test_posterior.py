@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from _cli import invoke
 from pairflip import BayesianSubsetRegressor, SubsetProblem, posterior
-from pairflip.engines.numba.chains import Walks, new_output
+from pairflip.engines.numba.annealing import Walks, new_output
 from pairflip.philox import STREAM_MODELS, chain_keys, philox4x32, start_order
 
 

@@ -116,7 +116,6 @@ class WalkResult:
     best_support: NDArray[np.int64]  # (chains, k): the lowest it met
     final_energy: Floats  # (chains,): running energy at the end
     refreshes: NDArray[np.int64]  # (chains,): how often P was computed anew
-    reached: NDArray[np.int64] | None = None  # (chains, 2): random starts that led to the lowest energy, of how many
     record: NDArray[np.int32] | None = None  # (chains, steps, k): supports at the end of steps
     record_energy: Floats | None = None  # (chains, steps): running energies there
     nanoseconds: float = 0.0  # what descents and kicks took on one core, counted in work

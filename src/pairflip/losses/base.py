@@ -98,7 +98,7 @@ class Link:
 
 
 class HeldOutJudge:
-    """Errors of held-out rows under supports fitted without them; a subclass has `judged`, `fits` and `row_errors`."""
+    """Errors of held-out rows under supports fitted without them; a subclass has `judged` and `fits`."""
 
     yy: Floats  # (F,): twice the energies without chosen columns
     observed: Floats  # (P q,): what predictions are compared with
@@ -136,7 +136,7 @@ class HeldOutJudge:
 
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""
-        raise NotImplementedError
+        return np.asarray(self._problem.loss.row_errors(self.observed, self.observed - residuals))
 
 
 class Loss:
@@ -204,8 +204,10 @@ class Loss:
         raise NotImplementedError
 
     def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """The judge of held-out rows where the table is the same for all folds."""
-        raise NotImplementedError
+        """The judge of held-out rows where the table is the same for all folds: every support is fitted there anew."""
+        from pairflip.losses.held_out import FoldByFold
+
+        return FoldByFold(problem, folds)
 
     def held_out(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """The judge of held-out rows; where every fold has a table of its own, it asks the judges of these."""

@@ -39,16 +39,16 @@ class UnitForm(Form):
     grouped = True
 
     def __init__(self, form: Form, groups: Units, rules: Rules | None = None) -> None:
-        candidates, place = np.unique(groups.first[form.candidates], return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        every = np.split(order, np.searchsorted(place[order], np.arange(1, candidates.size)))
+        candidates, unit = np.unique(groups.first[form.candidates], return_inverse=True)
+        order = np.argsort(unit, kind="stable")
+        members = np.split(order, np.searchsorted(unit[order], np.arange(1, candidates.size)))
         ridge, q = np.flatnonzero(form.penalty), form.targets.shape[1]
         rows = form.columns  # ridge terms are rows, too
         if ridge.size:
             tail = np.zeros((len(rows), ridge.size))
             tail[ridge, np.arange(ridge.size)] = np.sqrt(form.penalty[ridge])
             rows = np.hstack([rows, tail])
-        self.bases = [basis_of(rows[own], own) for own in every]
+        self.bases = [basis_of(rows[columns], columns) for columns in members]
         columns = np.vstack([unit.basis for unit in self.bases])
         targets = np.vstack([form.targets, np.zeros((ridge.size, q))])
         super().__init__(columns, targets, np.zeros(len(columns)), candidates, dense=True, rules=rules)
@@ -66,10 +66,10 @@ class UnitForm(Form):
             return np.zeros(0, np.int64), np.zeros((0, 0))
         from scipy.linalg import block_diag
 
-        own = [self.bases[u] for u in support]
-        at = np.concatenate([unit.members for unit in own])
+        units = [self.bases[u] for u in support]
+        at = np.concatenate([unit.members for unit in units])
         order = np.argsort(at)
-        return at[order], block_diag(*(unit.to_table(scale[unit.members]) for unit in own))[order]
+        return at[order], block_diag(*(unit.to_table(scale[unit.members]) for unit in units))[order]
 
     def coefficients(self, support: Ints, x: Floats, scale: Floats) -> tuple[Ints, Floats]:
         """Sorted positions (n,) of the units' columns among those of `working`, and their coefficients (n, q)."""
@@ -153,15 +153,15 @@ class Basis(NamedTuple):
 
 def basis_of(rows: Floats, members: Ints) -> Basis:
     """An orthonormal basis of the unit-norm columns (d, m) of one unit, built in their order."""
-    basis, kept, left = np.empty((0, rows.shape[1])), list[int](), np.zeros(len(rows))
+    basis, kept, independent = np.empty((0, rows.shape[1])), list[int](), np.zeros(len(rows))
     for j, row in enumerate(rows):
         rest = row
         for _ in range(2 if kept else 0):  # a second projection removes what rounding left of the first
             rest = rest - (basis @ rest) @ basis
-        left[j] = float(rest @ rest)
-        if left[j] > SINGULAR:
-            basis = np.vstack([basis, rest / np.sqrt(left[j])])
+        independent[j] = float(rest @ rest)
+        if independent[j] > SINGULAR:
+            basis = np.vstack([basis, rest / np.sqrt(independent[j])])
             kept.append(j)
     others = np.setdiff1d(np.arange(len(rows)), kept)
     triangle = np.triu(basis @ rows[kept].T)
-    return Basis(members, members[kept], basis, triangle, basis @ rows[others].T, left[others] <= _DEPENDENT)
+    return Basis(members, members[kept], basis, triangle, basis @ rows[others].T, independent[others] <= _DEPENDENT)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import Fit, FoldCoefficients, HeldOutJudge
 from pairflip.losses.bases import UnitForm
+from pairflip.losses.influence import pseudo_inverse
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
 from pairflip.projection import column_blocks
@@ -79,8 +80,8 @@ class HeldOutErrors(HeldOutJudge):
         self.yy: Floats = np.sum(self._squares / self._relative**2, axis=1)
         for fold in np.flatnonzero(~self._trusted).tolist():
             kept = self._kept(fold)
-            own = project_rows(problem, kept, problem.always).targets
-            squares, total = np.einsum("mq,mq->q", own, own), float(w[kept].sum())
+            targets = project_rows(problem, kept, problem.always).targets
+            squares, total = np.einsum("mq,mq->q", targets, targets), float(w[kept].sum())
             self.scales[fold] = spread(squares, total if loss.scaled else None)
             self.means[fold] = w[kept] @ Y[kept] / total
             self.yy[fold] = np.sum(squares / self.scales[fold] ** 2)
@@ -101,24 +102,24 @@ class HeldOutErrors(HeldOutJudge):
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k); equal ones once."""
         folds, chains, k = supports.shape
-        each = supports.reshape(folds * chains, k)
-        pairs, _, which, _ = distinct_supports(np.column_stack([each, np.repeat(np.arange(folds), chains)]))
-        solved, which = self._solve(pairs[:, -1], pairs[:, :-1]), which.reshape(folds, chains)
+        in_fold = np.column_stack([supports.reshape(folds * chains, k), np.repeat(np.arange(folds), chains)])
+        pairs, _, pair, _ = distinct_supports(in_fold)
+        solved, pair = self._solve(pairs[:, -1], pairs[:, :-1]), pair.reshape(folds, chains)
         row, fold, pick = self._folds.row, self._folds.fold, self._pick
         unit = np.sqrt(self._problem.sample_weight[row])[:, None] * self._relative[fold]
         result = np.empty((chains, row.size, unit.shape[1]))
         for c in range(chains):
-            result[c] = solved.residual[:, solved.at[which[fold, c]] + pick].T / unit
+            result[c] = solved.residual[:, solved.at[pair[fold, c]] + pick].T / unit
         for p, (_, residual) in solved.alone.items():
-            own = int(pairs[p, -1])
-            place = self._folds.places[own]
-            result[which[own] == p, place] = residual[pick[place]] / (self.scales[own] if self._several else 1.0)
-        return result.reshape(chains, -1), solved.energy[which]
+            f = int(pairs[p, -1])
+            place = self._folds.places[f]
+            result[pair[f] == p, place] = residual[pick[place]] / (self.scales[f] if self._several else 1.0)
+        return result.reshape(chains, -1), solved.energy[pair]
 
     def energies(self, fold: Ints, supports: Ints) -> Floats:
         """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
-        pairs, _, which, _ = distinct_supports(np.column_stack([supports, fold]))
-        return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[which])
+        pairs, _, pair, _ = distinct_supports(np.column_stack([supports, fold]))
+        return np.asarray(self._solve(pairs[:, -1], pairs[:, :-1]).energy[pair])
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """What the folds predict with: coefficients of supports (F, k), each on the training rows of its fold."""
@@ -131,11 +132,11 @@ class HeldOutErrors(HeldOutJudge):
         else:  # columns of whole groups, fewer in some folds than in others
             units = [problem.units.units_of(row[row != ABSENT]) for row in supports]
             solved = self._solve(np.arange(len(supports)), np.stack(units))
-            for fold, own in enumerate(units):
-                at = base.positions(own)
+            for fold, chosen in enumerate(units):
+                at = base.positions(chosen)
                 x = solved.x[fold, :, : base.places(at).size].T
-                found = base.coefficients(at, x, problem.scale)[1] * base.target_scale
-                coefs[fold, supports.shape[1] - len(found) :] = found
+                coef = base.coefficients(at, x, problem.scale)[1] * base.target_scale
+                coefs[fold, supports.shape[1] - len(coef) :] = coef
             supports = np.where(supports == ABSENT, 0, supports)  # with the coefficient 0
         # Of what is always in the model: as fitted to the targets, less what the chosen columns share with it.
         z = np.einsum("af,nqf->naq", self._to_forced @ problem.forced_basis, solved.g * base.target_scale[:, None])
@@ -167,15 +168,12 @@ class HeldOutErrors(HeldOutJudge):
     def _pick(self) -> Ints:
         """Where each predicted row (P,) stands among the rows left out of its fold."""
         pairs = zip(self._folds.left_out, self._folds.rows, strict=True)
-        return np.concatenate([np.searchsorted(left, own) for left, own in pairs])
+        return np.concatenate([np.searchsorted(left_out, predicted) for left_out, predicted in pairs])
 
     @cached_property
     def _to_forced(self) -> Floats:
         """The pseudo-inverse (f, M) of the forced columns."""
-        forced = self._problem.forced
-        norms = np.linalg.norm(forced, axis=0)
-        norms[norms == 0] = 1.0
-        return np.asarray(np.linalg.pinv(forced / norms) / norms[:, None])
+        return pseudo_inverse(self._problem.forced)
 
     def _share(self, values: NDArray[Any], means: Floats) -> Floats:
         """What forced columns explain (f, n) of columns (M, n) of the table."""
@@ -190,37 +188,37 @@ class HeldOutErrors(HeldOutJudge):
         at_units = base.positions(supports)
         width = base.widths[at_units].sum(axis=1) if base.grouped else np.full(pairs, supports.shape[1])
         size = self._start[fold + 1] - self._start[fold]
-        at = (np.cumsum(size) - size).astype(np.int64)
+        begin = (np.cumsum(size) - size).astype(np.int64)
         x, g = np.zeros((pairs, q, int(width.max(initial=0)))), np.zeros((pairs, q, f))
         energy = np.full(pairs, -1.0)
         residual = np.zeros((q, int(size.sum())))
-        left = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
+        left_out = Left(self._rows, self._start, self._K, self._R, 1.0 / self._relative**2, self._squares)
         common = np.ascontiguousarray(base.targets.T), np.ascontiguousarray(self._basis.T)
         trusted = self._trusted[fold]
         if base.grouped and problem.shrinkage:  # in units of columns whose norms are those of the training rows
             trusted = np.zeros(pairs, dtype=bool)
         for n in np.unique(width[trusted]).tolist():
             for part in self._parts(np.flatnonzero(trusted & (width == n)), supports):
-                every = [base.places(own) for own in at_units[part]] if base.grouped else at_units[part]
-                Z, G, B, penalty, places = self._columns(np.reshape(every, (part.size, n)).astype(np.int64))
+                columns = [base.places(at) for at in at_units[part]] if base.grouped else at_units[part]
+                Z, G, B, penalty, places = self._columns(np.reshape(columns, (part.size, n)).astype(np.int64))
                 data = Rows(Z, G, B, *common, penalty, problem.shrinkage, TRUSTED)
-                own = np.empty((part.size, q, n)), np.empty((part.size, q, f)), np.empty(part.size)
-                solve_pairs(data, left, fold[part], places, *own, residual, at[part])
-                x[part, :, :n], g[part], energy[part] = own
+                answers = np.empty((part.size, q, n)), np.empty((part.size, q, f)), np.empty(part.size)
+                solve_pairs(data, left_out, fold[part], places, *answers, residual, begin[part])
+                x[part, :, :n], g[part], energy[part] = answers
         alone = {int(p): self._fit_alone(int(fold[p]), supports[p]) for p in np.flatnonzero(energy < 0)}
         for p, (fit, _) in alone.items():
             energy[p] = fit.energy
-        return _Solved(x, g, energy, residual, at, alone)
+        return _Solved(x, g, energy, residual, begin, alone)
 
-    def _parts(self, which: Ints, supports: Ints) -> list[Ints]:
+    def _parts(self, pairs: Ints, supports: Ints) -> list[Ints]:
         """Some pairs, in parts whose columns and their products may be formed."""
-        if self._formed or which.size <= 1:
-            return [which] if which.size else []
-        different = np.unique(supports[which]).size
-        if 8 * different * (different + self._problem.n_rows) <= _BYTES:
-            return [which]
-        half = which.size // 2
-        return self._parts(which[:half], supports) + self._parts(which[half:], supports)
+        if self._formed or pairs.size <= 1:
+            return [pairs] if pairs.size else []
+        columns = np.unique(supports[pairs]).size
+        if 8 * columns * (columns + self._problem.n_rows) <= _BYTES:
+            return [pairs]
+        half = pairs.size // 2
+        return self._parts(pairs[:half], supports) + self._parts(pairs[half:], supports)
 
     @property
     def _formed(self) -> bool:
@@ -248,51 +246,50 @@ class HeldOutErrors(HeldOutJudge):
         """
         problem, a, scale = self._problem, self._problem.always.size, self.scales[fold]
         units, support = support.size, problem.columns_of(support)
-        kept, which = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
-        inside = project_rows(problem, kept, which)
-        form = Form(inside.columns, inside.targets / scale, inside.penalty, which[inside.candidates], dense=True)
+        kept, columns = self._kept(fold), np.concatenate([problem.always, support]).astype(np.int64)
+        inside = project_rows(problem, kept, columns)
+        form = Form(inside.columns, inside.targets / scale, inside.penalty, columns[inside.candidates], dense=True)
         if problem.units is not None and form.n_columns:
             form = UnitForm(form, problem.units)
-        found = qr_several(form.columns.T, form.targets, form.penalty)
-        if found is None:
+        solution = qr_several(form.columns.T, form.targets, form.penalty)
+        if solution is None:
             rows = np.vstack([form.columns.T, np.diag(np.sqrt(form.penalty))])
             zeros = np.zeros((form.penalty.size, scale.size))
             x, energy = np.linalg.lstsq(rows, np.vstack([form.targets, zeros]), rcond=None)[0], np.inf
         else:
-            x, energy = found[0], float(found[1].sum()) if form.n_columns == units else np.inf
+            x, energy = solution[0], float(solution[1].sum()) if form.n_columns == units else np.inf
         coef = np.zeros((support.size, scale.size))
-        at, own = form.coefficients(np.arange(form.n_columns), x, inside.scale)
-        coef[inside.candidates[at] - a] = own * scale
+        at, of_form = form.coefficients(np.arange(form.n_columns), x, inside.scale)
+        coef[inside.candidates[at] - a] = of_form * scale
         always_coef, intercept, constant = constants(problem, kept, support, coef, inside)
-        left = self._folds.left_out[fold]
-        away = problem.values(which, left) - inside.means
-        residual = (
-            problem.targets[left] - inside.target_means - constant - away[:, a:] @ coef - away[:, :a] @ always_coef
-        )
+        held_out = self._folds.left_out[fold]
+        centred = problem.values(columns, held_out) - inside.means
+        residual = problem.targets[held_out] - inside.target_means - constant
+        residual -= centred[:, a:] @ coef + centred[:, :a] @ always_coef
         return Fit(support, coef, intercept, always_coef, energy), residual
 
 
 class FoldByFold(HeldOutJudge):
     """Errors of held-out rows by `loss.fit_rows` on the training rows of a fold, once for all chains that chose it."""
 
-    def __init__(self, loss: Any, problem: SubsetProblem, folds: Folds) -> None:
-        self._loss, self._problem, self._folds = loss, problem, folds
-        everything = np.arange(problem.n_rows)
-        self._kept = [np.setdiff1d(everything, left) for left in folds.left_out]
-        self._known: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
-        self.observed = loss.observed(problem.y[folds.row]).ravel()
+    def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
+        self._problem, self._folds = problem, folds
+        self._loss: Any = problem.loss
+        self._kept = [np.delete(np.arange(problem.n_rows), rows) for rows in folds.left_out]
+        self._fits: dict[tuple[int, bytes], tuple[Fit, Any]] = {}
+        self.observed = self._loss.observed(problem.y[folds.row]).ravel()
 
     @cached_property
     def yy(self) -> Floats:  # type: ignore[override]
         """Twice the energies (F,) without chosen columns."""
-        return np.asarray(2.0 * self.judged(np.zeros((len(self._kept), 1, 0), dtype=np.int64))[1][:, 0])
+        return 2.0 * self.judged(np.zeros((len(self._kept), 1, 0), dtype=np.int64))[1][:, 0]
 
     def _fit(self, fold: int, columns: Ints) -> tuple[Fit, Any]:
         """The fit of some columns on the training rows of a fold, made once: errors and coefficients both need it."""
         key = fold, columns.tobytes()
-        if key not in self._known:
-            self._known[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
-        return self._known[key]
+        if key not in self._fits:
+            self._fits[key] = self._loss.fit_rows(self._problem, self._kept[fold], columns)
+        return self._fits[key]
 
     def _eta(self, fold: int, columns: Ints) -> Floats:
         """Linear predictors of the held-out rows of a fold, without offsets."""
@@ -304,45 +301,35 @@ class FoldByFold(HeldOutJudge):
     def _judge(self, fold: int, support: Ints) -> tuple[Floats, float]:
         """Observed minus predicted on the held-out rows of a fold, and the energy of the support on the others."""
         problem, rows = self._problem, self._folds.rows[fold]
-        support = problem.columns_of(support)
-        fit, baseline = self._fit(fold, support)
-        eta = self._eta(fold, support)
+        columns = problem.columns_of(support)
+        fit, baseline = self._fit(fold, columns)
+        eta = self._eta(fold, columns)
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
         y = problem.y[rows]
-        return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)), fit.energy
+        return np.asarray(self._loss.observed(y) - self._loss.expected(y, eta, baseline)).ravel(), fit.energy
 
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
-        folds, chains, _ = supports.shape
-        residuals, energies = None, np.empty((folds, chains))
-        for fold in range(folds):
-            distinct, _, which, _ = distinct_supports(supports[fold])
-            for u, support in enumerate(distinct):
-                left, energy = self._judge(fold, support)
-                if residuals is None:
-                    residuals = np.empty((chains, self._folds.places[-1].stop, *left.shape[1:]))
-                residuals[which == u, self._folds.places[fold]], energies[fold, which == u] = left, energy
-        assert residuals is not None
-        return residuals.reshape(chains, -1), energies
+        residuals, energies = [], np.empty(supports.shape[:2])
+        for fold, chosen in enumerate(supports):
+            distinct, _, number, _ = distinct_supports(chosen)
+            judged = [self._judge(fold, support) for support in distinct]
+            residuals.append(np.stack([residual for residual, _ in judged])[number])
+            energies[fold] = np.array([energy for _, energy in judged])[number]
+        return np.hstack(residuals), energies
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """Coefficients of columns (F, k), each on the training rows of its fold; 0 for those that are absent."""
-        found = [self._fit(f, each[each != ABSENT])[0] for f, each in enumerate(supports)]
-        coefs = np.zeros((*supports.shape, *found[0].coef.shape[1:]))
-        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in found])
-        return FoldCoefficients(
-            coefs, np.stack([fit.always_coef for fit in found]),
-            np.stack([np.asarray(fit.intercept, dtype=float) for fit in found]),
-        )  # fmt: skip
+        fits = [self._fit(fold, columns[columns != ABSENT])[0] for fold, columns in enumerate(supports)]
+        coefs = np.zeros((*supports.shape, *fits[0].coef.shape[1:]))
+        coefs[supports != ABSENT] = np.concatenate([fit.coef for fit in fits])
+        intercepts = np.stack([np.asarray(fit.intercept, dtype=float) for fit in fits])
+        return FoldCoefficients(coefs, np.stack([fit.always_coef for fit in fits]), intercepts)
 
     def predictors(self, supports: Ints) -> Floats:
         """Linear predictors (P,) of the held-out rows by columns (F, n); -1 stands for none."""
-        return np.concatenate([self._eta(f, each[each != ABSENT]) for f, each in enumerate(supports)])
-
-    def row_errors(self, residuals: Floats) -> Floats:
-        """What each held-out row adds to twice cv_error."""
-        return np.asarray(self._loss.row_errors(self.observed, self.observed - residuals))
+        return np.concatenate([self._eta(fold, columns[columns != ABSENT]) for fold, columns in enumerate(supports)])
 
 
 class JudgeInFolds(HeldOutJudge):
@@ -355,37 +342,40 @@ class JudgeInFolds(HeldOutJudge):
     def __init__(self, problem: SubsetProblem, folds: Folds) -> None:
         self._problem, self._folds = problem, folds
         self._whole = problem.loss.judge(problem, folds)
-        judges = [self._of(fold) for fold in range(len(folds))] if problem.target_names else []
-        if judges:
-            self.means, self.scales = (np.concatenate([getattr(j, n) for j in judges]) for n in ("means", "scales"))
+        if problem.target_names:
+            self.means, self.scales = self._joined("means"), self._joined("scales")
 
     def _of(self, fold: int) -> Any:
         """The judge of one fold."""
         part = self._problem.in_fold(self._folds.left_out[fold])
         return part.loss.judge(part, self._folds.some([fold]))
 
+    def _joined(self, name: str) -> Floats:
+        """What the judges of all folds have under a name, one after the other."""
+        return np.concatenate([getattr(self._of(fold), name) for fold in range(len(self._folds))])
+
     @cached_property
     def yy(self) -> Floats:  # type: ignore[override]
         """Twice the energies (F,) without chosen columns."""
-        return np.concatenate([self._of(fold).yy for fold in range(len(self._folds))])
+        return self._joined("yy")
 
     @cached_property
     def observed(self) -> Floats:  # type: ignore[override]
         """What predictions are compared with (P q,)."""
-        return np.concatenate([self._of(fold).observed for fold in range(len(self._folds))])
+        return self._joined("observed")
 
     def judged(self, supports: Ints) -> tuple[Floats, Floats]:
         """Observed minus predicted (C, P q) and training energies (F, C) of supports (F, C, k)."""
-        judged = [self._of(fold).judged(each[None]) for fold, each in enumerate(supports)]
+        judged = [self._of(fold).judged(chosen[None]) for fold, chosen in enumerate(supports)]
         return np.hstack([residuals for residuals, _ in judged]), np.vstack([energies for _, energies in judged])
 
     def energies(self, fold: Ints, supports: Ints) -> Floats:
         """Energies (n,) of supports (n, k), each on the training rows of one fold; infinite where it is singular."""
-        result = np.empty(len(supports))
-        for each in np.unique(fold).tolist():
-            some = np.flatnonzero(fold == each)
-            result[some] = self._of(each).energies(np.zeros(some.size, np.int64), supports[some])
-        return result
+        energies = np.empty(len(supports))
+        for number in np.unique(fold).tolist():
+            at = np.flatnonzero(fold == number)
+            energies[at] = self._of(number).energies(np.zeros(at.size, np.int64), supports[at])
+        return energies
 
     def fits(self, supports: Ints) -> FoldCoefficients:
         """Coefficients of columns (F, n) of the table of all rows, each on the training rows of its fold."""
@@ -393,7 +383,7 @@ class JudgeInFolds(HeldOutJudge):
 
     def predictors(self, supports: Ints) -> Floats:
         """Linear predictors (P,) of the held-out rows by columns (F, n), in the tables of their folds."""
-        return np.concatenate([self._of(fold).predictors(each[None]) for fold, each in enumerate(supports)])
+        return np.concatenate([self._of(fold).predictors(chosen[None]) for fold, chosen in enumerate(supports)])
 
     def row_errors(self, residuals: Floats) -> Floats:
         """What each held-out row adds to twice cv_error."""

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from pairflip.compiled import apart, entry
 
 DELICATE = 1e-3
 """Pivots (what is independent of the columns before, as a fraction) below which coefficients are refined."""
@@ -24,7 +25,6 @@ DEPENDENT = 1e-7
 """Pivots below which a support is left to an orthogonal factorization."""
 EXPLAINED = 1e-5
 """Fractions of the targets that are left below which energies are computed from the rows."""
-_njit: Any = njit
 _PASSES = 3
 _FEW = 8  # rows left out of which products are added row by row
 
@@ -56,9 +56,9 @@ class Left(NamedTuple):
     yy: Any
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@entry
 def solve_pairs(
-    data: Any, left: Any, fold: Any, supports: Any, x: Any, g: Any, energy: Any, residual: Any, at: Any
+    data: Any, left_out: Any, fold: Any, supports: Any, x: Any, g: Any, energy: Any, residual: Any, at: Any
 ) -> None:
     """Fill in x (P, q, k), g (P, q, f), energies (P,) and residuals of held-out rows (q, .) from `at[p]` on.
 
@@ -66,23 +66,23 @@ def solve_pairs(
     """
     (P, k), q, nf, M = supports.shape, data.B.shape[0], data.F.shape[0], data.Z.shape[1]
     most = 1
-    for f in range(left.start.size - 1):
-        most = max(most, left.start[f + 1] - left.start[f])
+    for f in range(left_out.start.size - 1):
+        most = max(most, left_out.start[f + 1] - left_out.start[f])
     ZH, YH, FH = np.empty((k, most + nf)), np.empty((q, most + nf)), np.empty((nf, most))
     U, D, c, v, rest = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(max(k, nf)), np.empty(M)
-    Z, G, B, rows, G_S = data.Z, data.G, data.B, left.rows, np.empty((k, k))
+    Z, G, B, rows, G_S = data.Z, data.G, data.B, left_out.rows, np.empty((k, k))
     last_fold = -1
     for p in range(P):
         S, f = supports[p], fold[p]
-        first, h = left.start[f], left.start[f + 1] - left.start[f]
-        K = left.K[f]
+        first, h = left_out.start[f], left_out.start[f + 1] - left_out.start[f]
+        K = left_out.K[f]
         if f != last_fold:  # pairs of one fold stand together: its rows are gathered once
             last_fold = f
             for a in range(nf):
                 for m in range(h):
                     FH[a, m] = data.F[a, rows[first + m]]
             for t in range(q):
-                _take(data.Y[t], rows, first, h, FH, left.R[f], v, YH[t])
+                _take(data.Y[t], rows, first, h, FH, left_out.R[f], v, YH[t])
         # Many folds choose the same support, whose block of G need not be gathered again.
         same = p > 0
         for i in range(k):
@@ -92,7 +92,7 @@ def solve_pairs(
             for j in range(i, k):
                 G_S[i, j] = G[column, S[j]]
         for i in range(k):
-            _take(Z[S[i]], rows, first, h, FH, left.R[f], v, ZH[i])
+            _take(Z[S[i]], rows, first, h, FH, left_out.R[f], v, ZH[i])
         regular = True
         for i in range(k):
             for j in range(i, k):
@@ -119,14 +119,14 @@ def solve_pairs(
             for i in range(k):
                 c[i] = B[t, S[i]] - _dot(YH[t], ZH[i], h + nf)
             explained = _solve(U, k, c, x[p, t])
-            E += 0.5 * left.weight[f, t] * (left.yy[f, t] - explained)
-            everything += 0.5 * left.weight[f, t] * left.yy[f, t]
+            E += 0.5 * left_out.weight[f, t] * (left_out.yy[f, t] - explained)
+            everything += 0.5 * left_out.weight[f, t] * left_out.yy[f, t]
         # A difference of nearly equal numbers has no digits: then the energy comes from the residuals themselves.
         if not calm or EXPLAINED * everything > E:
             E = 0.0
             for t in range(q):
                 for turn in range(_PASSES):
-                    _training_residual(data, left, f, S, x[p, t], t, v, rest)
+                    _training_residual(data, left_out, f, S, x[p, t], t, v, rest)
                     if turn == _PASSES - 1:
                         break
                     for i in range(k):
@@ -138,7 +138,7 @@ def solve_pairs(
                 total = _dot(rest, rest, M)
                 for i in range(k):
                     total += (data.penalty[S[i]] + data.ridge * D[i]) * x[p, t, i] ** 2
-                E += 0.5 * left.weight[f, t] * total
+                E += 0.5 * left_out.weight[f, t] * total
         energy[p] = max(E, 0.0)
         for t in range(q):
             here = at[p]
@@ -164,7 +164,7 @@ def solve_pairs(
                     residual[t, here + m] -= FH[a, m] * g[p, t, a]
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _take(column: Any, rows: Any, first: Any, h: Any, FH: Any, R: Any, v: Any, out: Any) -> None:
     """A column z on the h rows left out, and behind them R F_H' z, so that products take away what these rows do."""
     for m in range(h):
@@ -175,7 +175,7 @@ def _take(column: Any, rows: Any, first: Any, h: Any, FH: Any, R: Any, v: Any, o
         out[h + a] = _dot(R[a], v, FH.shape[0])
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _dot(a: Any, b: Any, n: Any) -> Any:
     """The inner product of the first n numbers of two vectors."""
     total = 0.0
@@ -184,7 +184,7 @@ def _dot(a: Any, b: Any, n: Any) -> Any:
     return total
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _factor(U: Any, k: Any, whole: Any) -> Any:
     """U (k, k), the upper half of a matrix, becomes its Cholesky factor; the least pivot, over its diagonal element.
 
@@ -219,7 +219,7 @@ def _factor(U: Any, k: Any, whole: Any) -> Any:
     return least
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@apart
 def _solve(U: Any, k: Any, c: Any, x: Any) -> Any:
     """Solve U' U x = c, which is overwritten; the inner product of x and c."""
     explained = 0.0
@@ -238,18 +238,18 @@ def _solve(U: Any, k: Any, c: Any, x: Any) -> Any:
     return explained
 
 
-@_njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def _training_residual(data: Any, left: Any, f: Any, S: Any, x: Any, t: Any, v: Any, rest: Any) -> None:
+@apart
+def _training_residual(data: Any, left_out: Any, f: Any, S: Any, x: Any, t: Any, v: Any, rest: Any) -> None:
     """What x leaves of target t on the training rows, forced columns fitted there, too; zero on the rows left out."""
-    nf, K = data.F.shape[0], left.K[f]
+    nf, K = data.F.shape[0], left_out.K[f]
     for m in range(rest.size):
         rest[m] = data.Y[t, m]
     for i in range(S.size):
         x_i, Z_i = x[i], data.Z[S[i]]
         for m in range(rest.size):
             rest[m] -= x_i * Z_i[m]
-    for m in range(left.start[f], left.start[f + 1]):
-        rest[left.rows[m]] = 0.0
+    for m in range(left_out.start[f], left_out.start[f + 1]):
+        rest[left_out.rows[m]] = 0.0
     for _ in range(2):  # a second projection removes what rounding left of the first
         for a in range(nf):
             v[a] = _dot(data.F[a], rest, rest.size)
@@ -259,5 +259,5 @@ def _training_residual(data: Any, left: Any, f: Any, S: Any, x: Any, t: Any, v: 
                 total += K[a, b] * v[b]
             for m in range(rest.size):
                 rest[m] -= total * F_a[m]
-        for m in range(left.start[f], left.start[f + 1]):
-            rest[left.rows[m]] = 0.0
+        for m in range(left_out.start[f], left_out.start[f + 1]):
+            rest[left_out.rows[m]] = 0.0

@@ -11,12 +11,12 @@ All are those of columns that were fixed before the target was seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.least_squares import Floats, orthonormal_basis
+from pairflip.least_squares import Floats, factor
 
 if TYPE_CHECKING:
     from pairflip.losses.base import Fit
@@ -51,14 +51,14 @@ def clustered_errors(influence: Influence, groups: NDArray[np.int64]) -> Floats:
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order[:1]] - 1))
     total, undetermined = np.zeros(len(by_row)), np.zeros(len(by_row), dtype=bool)
     for rows in np.split(order, starts[1:]):
-        left, values, _ = np.linalg.svd(influence.hat[rows], full_matrices=False)
+        directions, values, _ = np.linalg.svd(influence.hat[rows], full_matrices=False)
         free = 1.0 - values**2
         alone = free <= _ALONE
-        undetermined |= _touched(by_row[:, rows] @ left[:, alone])
+        undetermined |= _touched(by_row[:, rows] @ directions[:, alone])
         # Along each direction of the hat matrix, 1 / free in place of 1.
-        factor = np.where(alone, 0.0, values**2 / np.where(alone, 1.0, free))
-        own = residual[rows]
-        total += (by_row[:, rows] @ (own + left @ (factor * (left.T @ own)))) ** 2
+        inflation = np.where(alone, 0.0, values**2 / np.where(alone, 1.0, free))
+        rest = residual[rows]
+        total += (by_row[:, rows] @ (rest + directions @ (inflation * (directions.T @ rest)))) ** 2
     return np.where(undetermined, np.nan, unit * np.sqrt(total))
 
 
@@ -79,78 +79,49 @@ def _touched(contributions: Floats) -> NDArray[np.bool_]:
     return np.asarray(np.max(np.abs(contributions), axis=1, initial=0.0) > _TOUCHED)
 
 
-# Squared error --------------------------------------------------------------------------------------------------------
+def of_squares(problem: SubsetProblem, fit: Fit) -> Influence:
+    """Of a fit by least squares, with ordinary errors where rows are left to estimate the noise from.
 
-
-def _of_squares(by_row: Floats, residual: Floats, hat: Floats, n_rows: int) -> Influence:
-    """With ordinary errors from the residuals; not-a-number where no rows are left to estimate the noise from."""
-    influence, room = Influence(np.zeros(len(by_row)), by_row, residual, hat), n_rows - float(np.sum(hat**2))
-    by_row, residual, unit = _scaled(influence)
-    noise = np.linalg.norm(residual) / np.sqrt(room) if room > _ALONE else np.nan
-    return influence._replace(ordinary=noise * unit * np.linalg.norm(by_row, axis=1))
-
-
-def of_columns(problem: SubsetProblem, fit: Fit) -> Influence:
-    """Of a fit by least squares where columns are chosen one by one.
-
-    With a ridge term A = Z'WZ + penalty, errors are those of the shrunken coefficients, and d is the trace of the hat
-    matrix; how far shrinking moves them is not in it.
+    With Q R the chosen columns of the form, ridge terms among the rows, their coefficients are those of R^{-1} Q'; what
+    is always in the model is fitted to what they leave. Errors are those of the shrunken coefficients; how far a ridge
+    moves them is not in it.
     """
+    form, rows, a = problem.form, problem.n_rows, problem.always.size
+    present, root = problem.sample_weight > 0, np.sqrt(problem.sample_weight)
     # Coefficients that are zero because of their sign have no errors; the others have those of a fit without them.
     nonzero = (fit.coef != 0) | (problem.limits.signs is None)
-    columns = np.concatenate([problem.always, fit.support[nonzero]]).astype(np.int64)
-    forced, constant, y = problem.always.size, problem.center is not None, problem.y[problem.sample_weight > 0]
-    scaled, unit, means, norms, w = scaled_columns(problem, columns)
-    Z, root = scaled * norms + means, np.sqrt(w)
-    scaled = root[:, None] * scaled
-    chosen, penalty = scaled[:, forced:], np.zeros(columns.size)
-    if problem.ridge:
-        penalty[forced:] = np.minimum(problem.ridge / unit[forced:] / norms[forced:] / unit[forced:], 1e300)
-        penalty[forced:] /= norms[forced:]
-    if problem.shrinkage:  # in units of what forced columns leave of a chosen one
-        rest = chosen - scaled[:, :forced] @ (np.linalg.pinv(scaled[:, :forced]) @ chosen)
-        penalty[forced:] += problem.shrinkage * np.einsum("mj,mj->j", rest, rest)
-    inverse = np.linalg.pinv(scaled.T @ scaled + np.diag(penalty), hermitian=True)
-    coef = np.concatenate([fit.always_coef, fit.coef[nonzero]])
-    scale = float(np.max(np.abs(y))) or 1.0
-    residual = scale * root * ((y - fit.intercept) / scale - Z @ (coef * unit / scale))
-    by_column = (inverse @ scaled.T) / norms[:, None]
-    hat = np.column_stack([root / np.sqrt(w.sum()) * constant, scaled @ _root(inverse)])
-    by_row = np.full((1 + forced + fit.support.size, y.size), np.nan)
-    by_row[0] = root / w.sum() - means @ by_column if constant else np.nan
-    by_row[1:][np.append(np.ones(forced, dtype=bool), nonzero)] = by_column / unit[:, None]
-    return _of_squares(by_row, residual, hat, problem.rows_present)
+    support = fit.support[nonzero]
+    at = problem.slots(support)
+    places = form.places(at)
+    factors = factor(form.columns_of(places).T, form.target, form.penalty[places])
+    assert factors is not None  # singular supports have no fit
+    _, target, q, r = factors
+    chosen = form.coefficients(at, np.linalg.inv(r) @ q[:rows].T, problem.scale)[1]
+    inverse, first = pseudo_inverse(problem.forced), int(problem.center == "fold")
+    forced = inverse - inverse @ (root[:, None] * (problem.values(support) - problem.means[support])) @ chosen
+    by_row = np.full((1 + a + fit.support.size, rows), np.nan)
+    by_row[1 : 1 + a] = forced[first:] / problem.powers[:, None]
+    by_row[1 + a :][nonzero] = chosen
+    hat = np.hstack([problem.forced_basis, q[:rows]])
+    if problem.center is not None:
+        weight = float(problem.sample_weight.sum())
+        of_means = problem.means[problem.always] @ by_row[1 : 1 + a] + problem.means[support] @ chosen
+        by_row[0] = (forced[0] if first else root / weight) - of_means
+        hat = hat if first else np.column_stack([root / np.sqrt(weight), hat])
+    residual = target - q @ (q.T @ target)
+    residual -= q @ (q.T @ residual)
+    influence = Influence(np.zeros(len(by_row)), by_row[:, present], residual[:rows][present], hat[present])
+    scaled, rest, unit = _scaled(influence)
+    freedom = problem.rows_present - float(np.sum(influence.hat**2))
+    noise = np.linalg.norm(rest) / np.sqrt(freedom) if freedom > _ALONE else np.nan
+    return influence._replace(ordinary=noise * unit * np.linalg.norm(scaled, axis=1))
 
 
-def of_units(problem: SubsetProblem, fit: Fit) -> Influence:
-    """Of a fit by least squares where columns are chosen in groups.
-
-    Coordinates in the bases of the groups are A D'y with D their columns and A the inverse of D'D and ridge terms;
-    coefficients are linear in them. What is always in the model is fitted to what they leave.
-    """
-    form: Any = problem.form
-    at = problem.slots(fit.support)
-    present, root = problem.sample_weight > 0, np.sqrt(problem.sample_weight)
-    constant = problem.center is not None
-    forced = np.hstack([np.ones((problem.n_rows, int(constant))), problem.values(problem.always)]) * root[:, None]
-    norms = np.linalg.norm(forced, axis=0)
+def pseudo_inverse(columns: Floats) -> Floats:
+    """The pseudo-inverse (f, M) of `columns` (M, f), whatever their units."""
+    norms = np.linalg.norm(columns, axis=0)
     norms[norms == 0] = 1.0
-    inverse = np.linalg.pinv(forced / norms) / norms[:, None]
-    design = form.columns[form.places(at)].T  # rows of the ridge come last
-    columns, target = design[: problem.n_rows], form.target[: problem.n_rows]
-    A = np.linalg.inv(design.T @ design)
-    by_chosen = form.to_table(at, problem.scale)[1] @ A @ columns.T
-    by_forced = inverse - inverse @ (root[:, None] * problem.values(fit.support)) @ by_chosen
-    by_row = np.vstack([by_forced if constant else np.vstack([np.full((1, len(root)), np.nan), by_forced]), by_chosen])
-    hat = np.hstack([orthonormal_basis(forced), columns @ _root(A)])
-    residual = target - columns @ (A @ (columns.T @ target))
-    return _of_squares(by_row[:, present], residual[present], hat[present], problem.rows_present)
-
-
-def _root(inverse: Any) -> Any:
-    """R (p, p) with R R' = `inverse`, which is positive semi-definite."""
-    values, vectors = np.linalg.eigh(inverse)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(np.linalg.pinv(columns / norms) / norms[:, None])
 
 
 def scaled_columns(problem: SubsetProblem, columns: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats, Floats]:

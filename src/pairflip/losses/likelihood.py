@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
-from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
-from pairflip.losses.held_out import FoldByFold
+from pairflip.losses.base import Fit, Loss, Words
 from pairflip.losses.influence import Influence
 from pairflip.losses.likelihood_form import LikelihoodForm
 from pairflip.moments import Form
@@ -29,7 +28,6 @@ from pairflip.projection import check_range
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.selection.folds import Folds
 
 Ints = NDArray[np.int64]
 RIDGE = 1e-5
@@ -209,7 +207,3 @@ class Likelihood(Loss):
         form: Any = problem.form
         influence: Influence = form.influence(problem.slots(fit.support))
         return influence
-
-    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """Every support is fitted again on the training rows of its fold."""
-        return FoldByFold(self, problem, folds)

@@ -132,9 +132,9 @@ class LikelihoodForm(Form):
             root = np.sqrt(w)
             basis = orthonormal_basis((self._forced_columns * root).T)
             for part in column_blocks(w.size, keep.size):
-                left = columns.columns(np.arange(keep.size)[part]) * root
-                left -= (left @ basis) @ basis.T
-                keep[part] &= np.sqrt(np.einsum("jm,jm->j", left, left) / total) > 1e3 * CONSTANT
+                rest = columns.columns(np.arange(keep.size)[part]) * root
+                rest -= (rest @ basis) @ basis.T
+                keep[part] &= np.sqrt(np.einsum("jm,jm->j", rest, rest) / total) > 1e3 * CONSTANT
         keep[always] = False
         self.members = self.candidates = np.flatnonzero(keep)
         limits, self.units, first = problem.limits, problem.units if limited else None, None
@@ -183,11 +183,11 @@ class LikelihoodForm(Form):
 
     def _sparse_columns(self, X: Any, w: Floats) -> tuple[SparseRows, NDArray[np.bool_]]:
         """The same of a sparse table, whose means are a low-rank term."""
-        found = centred(X, w, None if self.intercept else np.zeros(X.shape[1]), np.zeros((w.size, 0)))
-        self._powers, self._means, total = found.powers, found.means, float(w.sum())
-        keep = found.spread > CONSTANT**2 * found.raw
-        self._spread = np.where(keep, np.sqrt(found.spread / total), 1.0)
-        table, rest = found.table, np.where(keep, found.rest / self._spread, 0.0)
+        given = centred(X, w, None if self.intercept else np.zeros(X.shape[1]), np.zeros((w.size, 0)))
+        self._powers, self._means, total = given.powers, given.means, float(w.sum())
+        keep = given.spread > CONSTANT**2 * given.raw
+        self._spread = np.where(keep, np.sqrt(given.spread / total), 1.0)
+        table, rest = given.table, np.where(keep, given.rest / self._spread, 0.0)
         table.data /= np.repeat(self._spread, np.diff(table.indptr))
         return SparseRows(table, np.ones((w.size, 1)), rest[None]), keep
 
@@ -229,10 +229,9 @@ class LikelihoodForm(Form):
     def widths(self) -> Ints:
         """How many columns of each unit (U,) are independent of each other and of what is always in the model."""
         root, forced = np.sqrt(self.w), len(self.forced)
-        each = [
-            np.vstack([self.forced, self.standard.columns(np.arange(a, b))]) * root for a, b in pairwise(self.start)
-        ]
-        return np.array([np.linalg.matrix_rank(rows) - forced for rows in each], dtype=np.int64)
+        units = [self.standard.columns(np.arange(a, b)) for a, b in pairwise(self.start)]
+        ranks = [np.linalg.matrix_rank(np.vstack([self.forced, columns]) * root) for columns in units]
+        return np.array(ranks, dtype=np.int64) - forced
 
     def quadratic_at(self, fit: Fits) -> Quadratic:
         """The Newton step at a fit, with one weight for each row; that without columns is remembered."""
@@ -286,10 +285,9 @@ class LikelihoodForm(Form):
         """The fit of candidate positions in the units of the table, and its linear predictors (m, q)."""
         fit, chosen, turn = self._in_table(support)
         _, theta, eta = self._eta(fit)
-        every, a, energy = turn @ theta, self.always.size, float(fit.energies[0])
-        if self.q == 1:
-            return Fit(chosen, every[1 + a :, 0], float(every[0, 0]), every[1 : 1 + a, 0], energy), eta
-        return Fit(chosen, every[1 + a :], every[0], every[1 : 1 + a], energy), eta
+        coef, a = turn @ theta if self.q > 1 else turn @ theta[:, 0], self.always.size
+        intercept = coef[0] if self.q > 1 else float(coef[0])
+        return Fit(chosen, coef[1 + a :], intercept, coef[1 : 1 + a], float(fit.energies[0])), eta
 
     def influence(self, support: Ints) -> Influence:
         """What rows contribute to the constant, the forced and the chosen coefficients, where q is 1."""
@@ -366,17 +364,17 @@ class LikelihoodForm(Form):
             means=None if self.intercept else (np.zeros(self._X.shape[1]), np.zeros(self.q)),
         )  # fmt: skip
         # What weights leave nothing of is a column of zeros.
-        every, none = np.sort(self.members), np.zeros(0, np.int64)
+        members, none = np.sort(self.members), np.zeros(0, np.int64)
         if isinstance(step, SparseForm):
-            plain: Form = step.on_columns(every)
+            plain: Form = step.on_columns(members)
             step.finish(np.ones(self.q), rules, self.dense, self._budget)
         else:
             columns = step.columns
-            if not np.array_equal(step.candidates, every):
-                _, at, there = np.intersect1d(step.candidates, every, return_indices=True)
-                columns = np.zeros((every.size, columns.shape[1]))
+            if not np.array_equal(step.candidates, members):
+                _, at, there = np.intersect1d(step.candidates, members, return_indices=True)
+                columns = np.zeros((members.size, columns.shape[1]))
                 columns[there] = step.columns[at]
-            plain = Form(columns, step.targets, np.zeros(every.size), every, dense=self.dense, rules=rules)
+            plain = Form(columns, step.targets, np.zeros(members.size), members, dense=self.dense, rules=rules)
         relative = self.penalty_weight / float(weight.sum())
         return TrainingForm(plain, step.forced, step.basis, none, ridge=relative) if relative > _SMALL else plain
 

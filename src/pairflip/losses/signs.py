@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.least_squares import SINGULAR, Floats, factor, qr_energy
-from pairflip.losses.base import Fit, Fits, HeldOutJudge, Quadratic
-from pairflip.losses.held_out import FoldByFold
+from pairflip.losses.base import Fit, Fits, Quadratic
 from pairflip.losses.squares import SquaredError, constants, project_rows
 from pairflip.moments import Form
 from pairflip.rules import Limits
@@ -28,7 +28,6 @@ from pairflip.text import plural, shorten
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
-    from pairflip.selection.folds import Folds
 
 Ints = NDArray[np.int64]
 Signs = NDArray[np.int8]
@@ -137,17 +136,17 @@ class SignedForm(Form):
         """The table of the carrying columns; a column that carries nothing stands in a row of zeros."""
         support, x, G = fit.supports[0], fit.theta[0, :, 0], self.matrix
         carries = np.flatnonzero((x != 0) | (self.signs[support] == 0))
-        own = support[carries]
+        carrying = support[carries]
         P, W = np.eye(support.size), np.zeros((support.size, self.n_columns))
-        inverse = np.linalg.inv(G[np.ix_(own, own)])
+        inverse = np.linalg.inv(G[np.ix_(carrying, carrying)])
         P[np.ix_(carries, carries)] = inverse
-        W[carries] = inverse @ G[own]
+        W[carries] = inverse @ G[carrying]
         W[:, support] = 0.0
-        W[carries, own] = 1.0
-        s = self.diagonal - np.einsum("an,an->n", G[own], W[carries])
-        if own.size < support.size:  # what depends on the whole support must not enter
-            every = np.linalg.solve(G[np.ix_(support, support)], G[support])
-            s[self.diagonal - np.einsum("an,an->n", G[support], every) < _THIN] = 0.0
+        W[carries, carrying] = 1.0
+        s = self.diagonal - np.einsum("an,an->n", G[carrying], W[carries])
+        if carrying.size < support.size:  # what depends on the whole support must not enter
+            W_of_all = np.linalg.solve(G[np.ix_(support, support)], G[support])
+            s[self.diagonal - np.einsum("an,an->n", G[support], W_of_all) < _THIN] = 0.0
         return Quadratic(P, x[None], W, self.B - x @ G[support], s[None], self.form.row)
 
     def kick_nanoseconds(self, k: int) -> float:
@@ -193,25 +192,25 @@ class SignedError(SquaredError):
         if factor(form.columns_of(at).T, form.target, form.penalty[at]) is None:
             return super().fit(ordinary, support)  # says what is wrong
         carrying = form.carrying(at)
-        found, coef = super().fit(ordinary, support[carrying]), np.zeros(support.size)
-        coef[carrying] = np.where(found.coef * form.signs[at[carrying]] < 0, 0.0, found.coef)
-        return Fit(support, coef, found.intercept, found.always_coef, found.energy)
+        fit, coef = super().fit(ordinary, support[carrying]), np.zeros(support.size)
+        coef[carrying] = np.where(fit.coef * form.signs[at[carrying]] < 0, 0.0, fit.coef)
+        return replace(fit, support=support, coef=coef)
 
     def fit_rows(self, problem: SubsetProblem, kept: Ints, support: Ints) -> tuple[Fit, None]:
         """The same on some rows; a column that does not vary there has the coefficient 0."""
         assert problem.limits.signs is not None
-        found = project_rows(problem, kept, np.concatenate([problem.always, support]).astype(np.int64))
-        at = found.candidates - problem.always.size
+        inside = project_rows(problem, kept, np.concatenate([problem.always, support]).astype(np.int64))
+        at = inside.candidates - problem.always.size
         signs, coef = problem.limits.signs[support[at]], np.zeros((support.size, 1))
-        x = signed_fit(found.columns.T, found.targets[:, 0], found.penalty, signs)
-        own = (signs == 0) | (x != 0)
-        design = np.vstack([found.columns[own].T, np.diag(np.sqrt(found.penalty[own]))])
-        target = np.concatenate([found.targets[:, 0], np.zeros(int(own.sum()))])
-        x[own] = np.linalg.lstsq(design, target, rcond=None)[0]
-        left = target - design @ x[own]
-        coef[at, 0] = np.where(x * signs < 0, 0.0, x / found.scale)
-        always_coef, intercept, _ = constants(problem, kept, support, coef, found)
-        return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], 0.5 * float(left @ left)), None
+        x = signed_fit(inside.columns.T, inside.targets[:, 0], inside.penalty, signs)
+        carrying = (signs == 0) | (x != 0)
+        design = np.vstack([inside.columns[carrying].T, np.diag(np.sqrt(inside.penalty[carrying]))])
+        target = np.concatenate([inside.targets[:, 0], np.zeros(design.shape[1])])
+        x[carrying] = np.linalg.lstsq(design, target, rcond=None)[0]
+        rest = target - design @ x[carrying]
+        coef[at, 0] = np.where(x * signs < 0, 0.0, x / inside.scale)
+        always_coef, intercept, _ = constants(problem, kept, support, coef, inside)
+        return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], 0.5 * float(rest @ rest)), None
 
     def remark(self, problem: SubsetProblem, support: Ints) -> str:
         """Which columns have no weight because of their sign."""
@@ -224,10 +223,6 @@ class SignedError(SquaredError):
             f"{named}{more} {'has' if idle.size == 1 else 'have'} the coefficient zero, at the bound of the sign: "
             f"{plural(support.size - idle.size, 'column')} fit{'s' * (support.size - idle.size == 1)} as well"
         )
-
-    def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
-        """Every support is fitted with its signs on the training rows of its fold."""
-        return FoldByFold(self, problem, folds)
 
 
 def _form_of(problem: SubsetProblem) -> SignedForm:

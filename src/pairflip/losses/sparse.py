@@ -52,8 +52,8 @@ def centred(X: Any, weight: Floats, means: Floats | None, basis: Floats) -> Cent
         spread[at] = np.einsum("jm,jm->j", columns, columns)
         varies = shifted[at] & (spread[at] > CONSTANT**2 * raw[at])
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(weight > 0, columns[varies] / np.sqrt(weight), 0.0)
-        filled.append(csc_array(own.T))
+            values = np.where(weight > 0, columns[varies] / np.sqrt(weight), 0.0)
+        filled.append(csc_array(values.T))
         shifted[at] = varies
         take_out(columns, basis)
         norm2[at] = np.einsum("jm,jm->j", columns, columns)
@@ -68,12 +68,12 @@ def _shares(table: Any, weight: Floats, rest: Floats, basis: Floats) -> Floats:
     return np.asarray(weighted @ table - np.multiply.outer(weighted.sum(axis=1), rest))
 
 
-def _replaced(table: Any, which: Ints, columns: list[Any]) -> Any:
-    """A sparse table with other columns in the place of some."""
+def _replaced(table: Any, at: Ints, columns: list[Any]) -> Any:
+    """A sparse table with other columns in the places `at`."""
     from scipy.sparse import hstack
 
-    others = np.setdiff1d(np.arange(table.shape[1]), which)
-    order = np.argsort(np.concatenate([others, which]), kind="stable")
+    others = np.setdiff1d(np.arange(table.shape[1]), at)
+    order = np.argsort(np.concatenate([others, at]), kind="stable")
     return hstack([table[:, others], *columns], format="csc")[:, order]
 
 
@@ -85,19 +85,18 @@ class SparseForm(WideForm):
     def _prepare(self, always: Ints, ridge: float, means: Floats | None) -> None:
         """Means, norms, and the low-rank term; `table` has what columns are."""
         X = self._X if self._rows is None else self._X[self._rows]
-        found = centred(X, self._weight, means, self.basis)
-        self.means = found.means * found.powers if means is None else means
-        keep, norm2 = found.norm2 > CONSTANT**2 * found.raw, found.norm2
+        given = centred(X, self._weight, means, self.basis)
+        self.means = given.means * given.powers if means is None else means
+        keep = given.norm2 > CONSTANT**2 * given.raw
         keep[always] = False
         self.candidates = at = np.flatnonzero(keep)
-        root, norm2, powers = np.sqrt(self._weight), norm2[at], found.powers[at]
+        root, norm2, powers = np.sqrt(self._weight), given.norm2[at], given.powers[at]
         added = penalties(ridge, powers, norm2)
         norm = np.sqrt(norm2 + added)
         self.penalty, self.scale = added / norm**2, norm * powers
-        table = found.table[:, at]
-        projected = np.flatnonzero(found.projected[at])
-        shares = _shares(table, self._weight, found.rest[at], self.basis)
-        rest = found.rest[at]
+        table, rest = given.table[:, at], given.rest[at]
+        projected = np.flatnonzero(given.projected[at])
+        shares = _shares(table, self._weight, rest, self.basis)
         table.data *= root[table.indices]
         if projected.size:
             table = _replaced(table, projected, self._projected(at[projected]))
@@ -110,19 +109,19 @@ class SparseForm(WideForm):
         """Columns of the table (divided by powers of two), centred and without what is always in the model."""
         from scipy.sparse import csc_array
 
-        found = []
+        blocks = []
         for part in column_blocks(self.n_rows, which.size):
             columns, _, _, _ = centre(dense(self._values(which[part])), self._weight, self.means[which[part]])
             take_out(columns, self.basis)
-            found.append(csc_array(columns.T))
-        return found
+            blocks.append(csc_array(columns.T))
+        return blocks
 
-    def on_columns(self, every: Ints) -> SparseForm:
-        """Make columns `every` of the table the candidates; those of which nothing is left are columns of zeros."""
+    def on_columns(self, columns: Ints) -> SparseForm:
+        """Make these columns of the table the candidates; those of which nothing is left are columns of zeros."""
         from scipy.sparse import csc_array
 
-        at = np.minimum(np.searchsorted(self.candidates, every), self.candidates.size - 1)
-        known = self.candidates[at] == every
+        at = np.minimum(np.searchsorted(self.candidates, columns), self.candidates.size - 1)
+        known = self.candidates[at] == columns
         if not known.all():
             at = np.where(known, at, self.n_columns)  # a column of zeros after the others
             A, (rank, n) = self.table.by_column, self.table.right.shape
@@ -130,8 +129,8 @@ class SparseForm(WideForm):
             self.table = SparseRows(A, self.table.left, np.hstack([self.table.right, np.zeros((rank, 1))]))
             self.B = np.hstack([self.B, np.zeros((len(self.B), 1))])
         self.table, self.B = self.table.with_columns(at), self.B[:, at]
-        self.penalty, self.scale = np.zeros(every.size), np.ones(every.size)
-        self.candidates, self.n_columns, self.diagonal = every, every.size, np.ones(every.size)
+        self.penalty, self.scale = np.zeros(columns.size), np.ones(columns.size)
+        self.candidates, self.n_columns, self.diagonal = columns, columns.size, np.ones(columns.size)
         return self
 
     @cached_property

@@ -20,7 +20,7 @@ from pairflip.inputs import as_target, as_targets
 from pairflip.least_squares import Floats, qr_several
 from pairflip.losses.base import Fit, HeldOutJudge, Loss, Words
 from pairflip.losses.bases import UnitForm
-from pairflip.losses.influence import Influence, of_columns, of_units
+from pairflip.losses.influence import Influence, of_squares
 from pairflip.losses.sparse import SparseForm
 from pairflip.losses.wide import WideForm
 from pairflip.moments import TRUSTED, Form, TrainingForm, spread
@@ -190,14 +190,14 @@ class SquaredError(Loss):
         return Fit(support, coef[:, 0], float(intercept[0]), always_coef[:, 0], energy)
 
     def influence(self, problem: SubsetProblem, fit: Fit) -> Influence:
-        """What rows contribute to the coefficients, of columns that are chosen one by one or in groups."""
-        return of_columns(problem, fit) if problem.units is None else of_units(problem, fit)
+        """What rows contribute to the coefficients."""
+        return of_squares(problem, fit)
 
     def judge(self, problem: SubsetProblem, folds: Folds) -> HeldOutJudge:
         """Held-out errors of supports that were chosen elsewhere: rules play no part."""
         from pairflip.losses.held_out import HeldOutErrors
 
-        return HeldOutErrors(problem, folds)
+        return HeldOutErrors(problem, folds) if self.quadratic else super().judge(problem, folds)
 
 
 def project_rows(problem: SubsetProblem, rows: Rows | None, columns: Rows | None = None) -> Any:

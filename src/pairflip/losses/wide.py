@@ -90,20 +90,20 @@ class WideForm(Form):
             norm2 = np.einsum("jm,jm->j", columns, columns)
             keep[part] = norm2 > CONSTANT**2 * raw
             keep[always[(always >= part.start) & (always < part.stop)]] = False
-            own = keep[part]
+            kept = keep[part]
             if means is None:
                 self.means[part] = centres * powers
             if ridge:
                 added = penalties(ridge, powers, norm2)
-                penalty[part] = added / np.where(own, norm2 + added, 1.0)
+                penalty[part] = added / np.where(kept, norm2 + added, 1.0)
                 norm2 = norm2 + added
-            norm = np.where(own, np.sqrt(norm2), 1.0)
+            norm = np.where(kept, np.sqrt(norm2), 1.0)
             scale[part] = norm * powers
             B[:, part] = (targets @ columns.T) / norm
-            odd = np.any((powers[own] > _ORDINARY) | (powers[own] < 1.0 / _ORDINARY))
-            if odd or np.any(spread[own] > LOST * norm2[own]):
+            odd = np.any((powers[kept] > _ORDINARY) | (powers[kept] < 1.0 / _ORDINARY))
+            if odd or np.any(spread[kept] > LOST * norm2[kept]):
                 self._ways[at] = _PROJECTED
-            elif np.any(raw[own] > LOST * norm2[own]):
+            elif np.any(raw[kept] > LOST * norm2[kept]):
                 self._ways[at] = _CENTRED
         self.candidates = np.flatnonzero(keep)
         if self.candidates.size < n:

@@ -622,8 +622,8 @@ class _ModelSpace:
 @one_blas_thread()
 def _visit_all(space: _ModelSpace, threads: int, order: Ints, top: int) -> list[ModelSums]:
     """Sums over all models of the units in some order: those of no units, then those with the same first unit."""
-    from pairflip.engines.numba.models import new_sums, new_tables, visit_models
-    from pairflip.engines.numba.table import plain_form
+    from pairflip.engines.numba.models import new_sums, visit_models
+    from pairflip.engines.numba.table import new_tables, plain_form
 
     announce_compilation(visit_models)
     largest, places = space.prior.largest, space.problem.form.places(order)
@@ -632,7 +632,7 @@ def _visit_all(space: _ModelSpace, threads: int, order: Ints, top: int) -> list[
     widest = min(int(np.sort(space.widths)[::-1][:largest].sum()), space.weight.most)
 
     def visit(part: tuple[int, int]) -> ModelSums:
-        sums, tables = new_sums(start, top), new_tables(largest, max(widest, 1), space.b.size)
+        sums, tables = new_sums(start, top), new_tables(largest + 1, max(widest, 1), space.b.size, 1)
         visit_models(form, matrix, start, space.weight, sums, tables, largest, *part)
         return sums
 
@@ -711,8 +711,7 @@ def _by_walks(
 
 def _column_walk(space: _ModelSpace, settings: dict[str, Any], chain: int) -> Chain:
     """Models of one walk after every sweep: columns that are in (-1 behind them), energies, and accepted moves."""
-    from pairflip.engines.numba.annealing import walk
-    from pairflip.engines.numba.chains import Walks, new_output
+    from pairflip.engines.numba.annealing import Walks, new_output, walk
     from pairflip.engines.numba.models import INFLATED
 
     announce_compilation(walk)

@@ -26,7 +26,7 @@ WALK = np.dtype(
 _NO_RANK = 2**31 - 1
 
 
-class _Told:
+class _Upload:
     """Arrays of eight-byte words laid end to end, for one upload; the first word is none of them."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class _Told:
         self._bytes += self._parts[-1].nbytes
         return self._bytes - self._parts[-1].nbytes
 
-    def upload(self) -> Any:
+    def send(self) -> Any:
         """All of them on the device."""
         import cupy
 
@@ -89,23 +89,24 @@ def run_group(
     for owner in [owner for owner in matrices if owner not in owners]:
         del matrices[owner]
     matrices |= {owner: _matrix(form) for owner, form in owners.items() if owner not in matrices}
-    every = [pairs[at] for _, members in group for at in members]
-    told, table, size, first, places = _Told(), np.zeros(len(every), WALK), 0, 0, []
-    problems, betas = {id(form): form for form, _ in every}, {id(plan.betas): plan.betas for _, plan in every}
-    vectors = {owner: [told.add(each) for each in _vectors(form)] for owner, form in problems.items()}
-    own = np.array([vectors[id(form)] for form, _ in every], np.uint64)
-    table["b"], table["unit"], table["left_out"] = own.T
-    hot = {owner: told.add(each) for owner, each in betas.items()}
-    cold = {owner: told.add(np.minimum.accumulate(each[::-1])[::-1]) for owner, each in betas.items()}
-    ends = {owner: told.add(np.cumsum(each)) for owner, each in {id(p.flips): p.flips for _, p in every}.items()}
-    table["betas"], table["coldest"] = [hot[id(p.betas)] for _, p in every], [cold[id(p.betas)] for _, p in every]
-    table["ends"], table["yy"] = [ends[id(p.flips)] for _, p in every], [form.yy for form, _ in every]
+    walked = [pairs[at] for _, members in group for at in members]
+    upload, table, size, first, places = _Upload(), np.zeros(len(walked), WALK), 0, 0, []
+    # Pairs share arrays, each of which is sent once.
+    problems, betas = {id(form): form for form, _ in walked}, {id(plan.betas): plan.betas for _, plan in walked}
+    flips = {id(plan.flips): plan.flips for _, plan in walked}
+    vectors = {number: [upload.add(vector) for vector in _vectors(form)] for number, form in problems.items()}
+    table["b"], table["unit"], table["left_out"] = np.array([vectors[id(form)] for form, _ in walked], np.uint64).T
+    sent_betas = {number: upload.add(beta) for number, beta in betas.items()}
+    coldest = {number: upload.add(np.minimum.accumulate(beta[::-1])[::-1]) for number, beta in betas.items()}
+    ends = {number: upload.add(np.cumsum(count)) for number, count in flips.items()}
+    table["betas"], table["coldest"] = np.array([(sent_betas[id(p.betas)], coldest[id(p.betas)]) for _, p in walked]).T
+    table["ends"], table["yy"] = [ends[id(p.flips)] for _, p in walked], [form.yy for form, _ in walked]
     for kind, members in group:
         here, numbers = table[first : first + len(members)], np.arange(len(members), dtype=np.uint64)
         here["G"], here["N"] = matrices[kind.owner].data.ptr, owners[kind.owner].n_columns
         here["k"], here["steps"] = kind.k, kind.steps
-        keys = [plan.keys for _, plan in every[first : first + len(members)]]
-        here["keys"] = told.add(np.stack(keys)) + 8 * kind.chains * numbers
+        keys = [plan.keys for _, plan in walked[first : first + len(members)]]
+        here["keys"] = upload.add(np.stack(keys)) + 8 * kind.chains * numbers
         for name, (dtype, shape) in _answers(kind, len(members)).items():
             size = -(-size // 8) * 8
             each = np.dtype(dtype).itemsize * prod(shape[1:])
@@ -113,7 +114,7 @@ def run_group(
             places.append(size)
             size += each * len(members)
         first += len(members)
-    sent, answers = told.upload(), cupy.empty(size, np.uint8)
+    sent, answers = upload.send(), cupy.empty(size, np.uint8)
     for name in ("b", "unit", "left_out", "betas", "coldest", "ends", "keys"):
         table[name] += np.where(table[name] > 0, np.uint64(sent.data.ptr), np.uint64(0))
     for name in _answers(group[0][0], 0):
@@ -165,11 +166,11 @@ def _launch(table: NDArray[Any], tasks: NDArray[np.int32], tick: Tick | None, sl
         launch += 1
         compiled.walk((blocks,), (threads,), (*arguments, np.int32(launch)), shared_mem=shared)
         # This waits for the launch; between two of them progress is shown and Ctrl-C is heard.
-        now = state.get()
-        flips, finished = (int(number) for number in now[2:6].view(np.uint64))
-        if now[1] != _NO_RANK:
+        known = state.get()
+        flips, finished = (int(number) for number in known[2:6].view(np.uint64))
+        if known[1] != _NO_RANK:
             # Problem and number of columns in one word, so that one atomic minimum keeps both (k is at most 128).
-            raise RankTooSmall(int(table["k"][now[1] >> 8]), int(now[1]) & 255)
+            raise RankTooSmall(int(table["k"][known[1] >> 8]), int(known[1]) & 255)
         if tick is not None and flips > heard:
             tick(flips - heard)
         heard = flips

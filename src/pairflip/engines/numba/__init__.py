@@ -59,7 +59,7 @@ class NumbaEngine:
 
     def flip_energies(self, form: Form, order: NDArray[np.int64], k: int) -> Floats:
         """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
-        from pairflip.engines.numba.chains import flip_energies
+        from pairflip.engines.numba.annealing import flip_energies
 
         return flip_energies(form, order, k)
 
@@ -77,19 +77,18 @@ class NumbaEngine:
     def path(self, form: Form, largest: int, *, passes: int = 1, tick: Tick | None = None) -> Steps:
         """Supports of sizes 1 to `largest`, each from its neighbour (fewer if no more columns are independent)."""
         with one_blas_thread():
-            steps: Steps = _searcher(form, largest, _ignore if tick is None else tick).path(largest, passes)
+            steps: Steps = _searcher(form, largest, tick or _ignore, "walk_path").path(largest, passes)
             return steps
 
     def forward(self, form: Form, k: int, *, tick: Tick | None = None) -> NDArray[np.int64] | None:
         """A first support of k columns where energies are not quadratic, cheaper than a path; None if there is none."""
         with one_blas_thread():
-            support: NDArray[np.int64] | None = _searcher(form, k, _ignore if tick is None else tick).forward(k)
+            support: NDArray[np.int64] | None = _searcher(form, k, tick or _ignore, "walk_path").forward(k)
             return support
 
     def ladders(self, form: Form, plan: LadderPlan, n_jobs: int = 1) -> list[LadderResult]:
         """Ladders of walkers that trade places, in `n_jobs` threads; the result does not depend on them."""
-        from pairflip.engines.numba.annealing import walk
-        from pairflip.engines.numba.chains import Walks
+        from pairflip.engines.numba.annealing import Walks, walk
 
         announce_compilation(walk)
         walks, ladders = Walks(form, plan.k, plan.keys.reshape(-1, 2)), dict[int, LadderResult]()
@@ -115,7 +114,7 @@ class NumbaEngine:
             return walked
         starts = walked.best_support if plan.betas.size else plan.starts
         descent = Descent() if plan.descent is None else plan.descent
-        reached, nanoseconds, stop = np.zeros((plan.chains, 2), np.int64), np.zeros(plan.chains), list[bool]()
+        nanoseconds, stop = np.zeros(plan.chains), list[bool]()
 
         def go_on(scans: int) -> None:
             if stop:
@@ -127,7 +126,7 @@ class NumbaEngine:
             try:  # not by a look at its length: another thread may take the last one
                 searcher = idle.pop()
             except IndexError:
-                return _searcher(form, largest, go_on)
+                return _searcher(form, largest, go_on, "walk_rounds")
             searcher.go_on = go_on
             return searcher
 
@@ -136,17 +135,15 @@ class NumbaEngine:
             for c in range(first, last):
                 chain = searcher.chain(plan.k, plan.keys[c], descent, None if starts is None else starts[c])
                 walked.support[c] = walked.best_support[c] = chain.support
-                walked.final_energy[c] = chain.energy
-                reached[c], nanoseconds[c] = (chain.reached, chain.tried), chain.nanoseconds
+                walked.final_energy[c], nanoseconds[c] = chain.energy, chain.nanoseconds
             idle.append(searcher)
 
         idle.append(take())  # the first one forms G, before there are threads
         _in_threads(work, plan.chains, n_jobs, stop)
-        return replace(walked, reached=reached, nanoseconds=float(nanoseconds.sum()))
+        return replace(walked, nanoseconds=float(nanoseconds.sum()))
 
     def _anneal_pair(self, form: Form, plan: WalkPlan, n_jobs: int, tick: Tick | None) -> WalkResult:
-        from pairflip.engines.numba.annealing import walk
-        from pairflip.engines.numba.chains import Walks, new_output
+        from pairflip.engines.numba.annealing import Walks, new_output, walk
 
         announce_compilation(walk)
         walks, stop = Walks(form, plan.k, plan.keys, self.way), list[bool]()
@@ -154,7 +151,7 @@ class NumbaEngine:
         result = WalkResult(*output[:6], record=output.record, record_energy=output.record_energy)
 
         def work(first: int, last: int) -> None:
-            walks.chains(plan.betas, plan.flips, output, first, last, stop, _ignore if tick is None else tick)
+            walks.chains(plan.betas, plan.flips, output, first, last, stop, tick or _ignore)
 
         _in_threads(work, plan.chains, n_jobs, stop)
         for supports in (result.support, result.best_support, result.record):
@@ -167,14 +164,17 @@ def _ignore(_: int) -> None:
     """Nobody wants to hear of it."""
 
 
-def _searcher(form: Form, largest: int, go_on: Tick) -> Any:
-    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies."""
-    from pairflip.engines.numba.search import walk_path
+def _searcher(form: Form, largest: int, go_on: Tick, first_use: str) -> Any:
+    """A searcher of supports up to `largest`: on inner products, or, where these do not tell all, in exact energies.
+
+    `first_use` is the function of `search` that is called first, whose compilation is announced.
+    """
+    from pairflip.engines.numba import search
     from pairflip.engines.numba.searching import Searcher
     from pairflip.engines.numba.units import remove
 
     if form.grouped or form.quadratic:
-        announce_compilation(remove if form.grouped else walk_path)
+        announce_compilation(remove if form.grouped else getattr(search, first_use))
     if form.quadratic:
         return Searcher(form, largest, go_on)
     from pairflip.engines.numba.exact import ExactSearcher, best_moves

@@ -31,11 +31,25 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, DRIFT, EPSILON, FROZEN, TIE
-from pairflip.engines.numba.compile import apart, entry
+from pairflip.blas import one_blas_thread
+from pairflip.compiled import apart, entry
+from pairflip.engines.base import (
+    BETTER,
+    DRIFT,
+    EPSILON,
+    FROZEN,
+    INFLATION,
+    TIE,
+    RankTooSmall,
+    Tick,
+    first_order,
+    flip_nanoseconds,
+)
+from pairflip.engines.exchange import LadderPlan, LadderResult, run_ladder
 from pairflip.engines.numba.draws import accepts, draw_flips, draw_moves, draw_start
-from pairflip.engines.numba.models import Mixture, mixed
+from pairflip.engines.numba.models import NO_MIXTURE, Mixture, mixed
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,
@@ -48,13 +62,18 @@ from pairflip.engines.numba.table import (
     S,
     Table,
     add,
+    clash,
     close,
     cost_of,
     empty,
+    form_of,
     gains,
+    new_tables,
     remove,
+    table_at,
 )
-from pairflip.least_squares import SINGULAR
+from pairflip.least_squares import SINGULAR, Floats
+from pairflip.moments import Form
 
 LANES = 8
 """Flips evaluated together: those behind an accepted one have to be corrected, so more would waste work."""
@@ -63,8 +82,11 @@ BLOCK, SHORT_BLOCK = 1024, 32
 what the next ones mean."""
 ROW_CACHE_BYTES = 32 * 2**20
 """Memory for rows of G where there is no G."""
-AUTO, SQUARE, TABLE = 0, 1, 2
+WAYS = "auto", "square", "table"
+AUTO, SQUARE, TABLE = range(3)
 ADDED, DROPPED, FLIPPED = 0, 1, 2
+_WINDOW = 512  # moves that are watched at least before the way of evaluating them is changed
+_SLICE_NS = 2e7  # how long a kernel may keep the interpreter from seeing Ctrl-C
 ZERO = np.int64(0)
 """Not a plain number, for which functions that take it would be compiled once more."""
 
@@ -138,12 +160,12 @@ class Chains(NamedTuple):
     """Memory of some chains that are walked in turn, and used again for the next ones.
 
     `order` (chains, N) lists the support in its first k places and the columns outside it after; `best` (chains, K) is
-    the lowest support met. Of the table, Q always belongs to the support, the rest where it is used.
+    the lowest support met. Of each table, Q always belongs to the support, the rest where it is used.
     """
 
     order: Any
     best: Any
-    table: Table
+    tables: Table
 
 
 CLOCK = np.dtype(
@@ -178,12 +200,8 @@ CLOCK = np.dtype(
 
 def new_chains(count: int, k: int, n_columns: int, targets: int) -> Chains:
     """Memory for so many chains of sizes up to k."""
-    rows = targets + k
-    return Chains(
-        np.zeros((count, n_columns), np.int32), np.zeros((count, k), np.int32),
-        Table(np.zeros((count, rows, n_columns)), np.zeros((count, rows, k)),
-              np.zeros((count, 3, max(n_columns, 2))), np.zeros((count, 3, n_columns), np.int64)),
-    )  # fmt: skip
+    orders, best = np.zeros((count, n_columns), np.int32), np.zeros((count, k), np.int32)
+    return Chains(orders, best, new_tables(count, k, n_columns, targets))
 
 
 def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
@@ -193,13 +211,6 @@ def new_workspace(n_columns: int, *, dense: bool) -> Workspace:
         np.zeros(BLOCK, np.int32), np.zeros(BLOCK, np.int32), np.zeros(BLOCK),
         np.zeros((rows, n_columns if rows else 0)), np.full(rows + 1, -1, np.int64),
     )  # fmt: skip
-
-
-@apart
-def table_of(chains, at):
-    """The table of one of the chains."""
-    tables = chains.table
-    return Table(tables.A[at], tables.Q[at], tables.values[at], tables.columns[at])
 
 
 @apart
@@ -306,13 +317,11 @@ def count_rules(form, table, order, k):
 def breaks_rules(system, table, out, j):
     """Whether column j may not take the place of column `out`; one of them may be NOWHERE."""
     form, closed, held = system.form, table.columns[CLOSED], table.columns[HELD]
-    group, position = form.marks[0], form.marks[1]
     if out == NOWHERE:
         return closed[j] > 0
     if held[out] > 0 or j == NOWHERE:
         return held[out] > 0
-    clash = (group[out] == group[j] and group[j] != NOWHERE) or abs(position[out] - position[j]) < form.apart
-    needs = closed[j] > int(clash)
+    needs = closed[j] > int(clash(form, out, j))
     for n in range(system.first_need[j], system.first_need[j + 1]):
         needs = needs or form.needs[n, 1] == out
     return needs
@@ -479,7 +488,7 @@ def walk(system, work, chains, clocks, plan, output, budget):
     ahead_R, ahead_s, ahead_h, r, c_i = np.empty((LANES, q)), np.empty(LANES), np.empty(LANES), np.empty(q), np.empty(q)
     support_columns, ahead_columns = np.empty((room, columns.shape[1])), np.empty((LANES, columns.shape[1]))
     for at in range(clocks.size):
-        clock, order, table, k, done = clocks[at], chains.order[at], table_of(chains, at), clocks[at].k, 0
+        clock, order, table, k, done = clocks[at], chains.order[at], table_at(chains.tables, at), clocks[at].k, 0
         A, table_s, n_columns, steps = table.A, table.values[S], order.size, plan.ends.size
         every = k * (n_columns - k)
         load(table.Q, C, P, k)
@@ -701,7 +710,7 @@ def walk(system, work, chains, clocks, plan, output, budget):
 @entry
 def begin(system, chains, clocks, at, plan):
     """The first support of a chain, the first k columns of a random order that stay independent; how many there are."""
-    form, order, clock, table = system.form, chains.order[at], clocks[at], table_of(chains, at)
+    form, order, clock, table = system.form, chains.order[at], clocks[at], table_at(chains.tables, at)
     Q, k, n, c, found = table.Q, clock.k, order.size, clock.chain, ZERO
     candidates, rest = np.empty(n, np.int32), k
     if system.orders.shape[0]:
@@ -735,7 +744,7 @@ def begin(system, chains, clocks, at, plan):
 def survey(system, work, chains, delta, inflation):
     """Fill delta (k, N - k) with Delta E of exchanging slot i with the column at place j outside; False if singular."""
     k, outside = delta.shape
-    order, table, form, q = chains.order[0], table_of(chains, 0), system.form, len(system.form.B)
+    order, table, form, q = chains.order[0], table_at(chains.tables, 0), system.form, len(system.form.B)
     u, v = np.empty(k), np.empty(k)
     if not build_table(system, work, order, table, k):
         return False
@@ -761,3 +770,112 @@ def survey(system, work, chains, delta, inflation):
 def decide(u, z):
     """Whether the random number u accepts a flip of beta Delta E = z."""
     return accepts(u, z)
+
+
+# Called from Python ---------------------------------------------------------------------------------------------------
+
+
+def new_output(chains: int, steps: int, k: int, *, record: bool) -> Output:
+    """Where steps are written."""
+    shape, kept = (chains, steps), (chains, steps) if record else (0, 0)
+    return Output(
+        np.zeros(shape), np.zeros(shape, np.int64), np.zeros((chains, k), np.int64), np.zeros((chains, k), np.int64),
+        np.zeros(chains), np.zeros(chains, np.int64), np.zeros((*kept, k), np.int32), np.zeros(kept),
+        np.zeros((chains, 3), np.int64),
+    )  # fmt: skip
+
+
+class Walks:
+    """Chains with these keys (chains, 2) on one problem; parts of them may run in threads of their own.
+
+    `k` is their size; with `sizes` (K + 2,), and `offset` or `mixture` (see `Plan`), they walk over sizes up to K and
+    begin with k.
+    """
+
+    def __init__(
+        self, form: Form, k: int, keys: NDArray[np.uint32], way: str = "auto", *,
+        sizes: Floats | None = None, offset: float = 0.0, inflation: float = INFLATION,
+        mixture: Mixture = NO_MIXTURE,
+    ) -> None:  # fmt: skip
+        self._form, self._k, self._keys = form, k, keys
+        self._room = k if sizes is None else sizes.size - 1
+        kernel_form, none = form_of(form), np.empty((0, 0))
+        orders = np.zeros((len(keys) if kernel_form.ruled else 0, form.n_columns), np.int32)
+        with one_blas_thread():  # the last bits of a QR must not depend on the number of threads
+            for c in range(len(orders)):
+                orders[c] = first_order(form, k, keys[c])
+        needs = np.searchsorted(kernel_form.needs[:, 0], np.arange(form.n_columns + 1))
+        self._system = System(
+            form.matrix if form.dense else none, none if form.dense else form.columns, kernel_form, needs, orders
+        )
+        typical = max(k, min(self._room, 8))
+        flip_ns = flip_nanoseconds(form, typical)
+        # Cost model: what an acceptance takes in the table, where a row of G may have to be computed, in flips.
+        n_rows = 0 if form.dense else form.n_rows
+        cost = form.n_columns * (1.5 + 0.35 * typical + n_rows / 4.0) / flip_ns
+        # A window is long enough to see a rate at which the table pays.
+        how = WAYS.index(way), cost, int(max(_WINDOW, 2.0 * cost))
+        self._weight = (np.zeros(0) if sizes is None else sizes), offset, inflation, *how, mixture
+        self._slice = int(_SLICE_NS / flip_ns) + 1
+
+    def _begun(self, numbers: range, plan: Plan) -> tuple[System, Workspace, Chains, NDArray[Any]]:
+        """Memory of some chains at their first supports, and where they stand."""
+        n, targets = self._form.n_columns, len(self._system.form.B)
+        chains, clocks = new_chains(len(numbers), self._room, n, targets), np.zeros(len(numbers), CLOCK)
+        for at, number in enumerate(numbers):
+            clocks[at]["chain"], clocks[at]["k"] = number, self._k
+            found = begin(self._system, chains, clocks, at, plan)
+            if found < self._k:
+                raise RankTooSmall(self._k, found, self._form.what)
+        return self._system, new_workspace(n, dense=self._form.dense), chains, clocks
+
+    def chains(
+        self, betas: Floats, flips: NDArray[np.int64], output: Output, first: int, last: int, stop: list[bool],
+        tick: Tick,
+    ) -> None:  # fmt: skip
+        """Chains first to last - 1 into the output, unless `stop` gets an item."""
+        coldest = np.minimum.accumulate(betas[::-1])[::-1].copy()
+        plan = Plan(betas[None], np.cumsum(flips), coldest, self._keys, *self._weight)
+        for c in range(first, last):
+            memory = self._begun(range(c, c + 1), plan)
+            clock, chains = memory[3][0], memory[2]
+            while clock["step"] < plan.ends.size:
+                tick(int(walk(*memory, plan, output, self._slice)))
+                if stop:
+                    return
+            if self._room > self._k:
+                continue
+            # Free of what rounding added flip by flip, and of what bordering an inverse adds.
+            support, form = chains.order[0, : self._k], self._form
+            columns, B = np.zeros((0, 0)) if form.dense else form.columns[support], form.B[:, support]
+            G = form.matrix[np.ix_(support, support)] if form.dense else columns @ columns.T
+            G[np.diag_indices(self._k)] = form.diagonal[support]
+            output.final_energy[c] = 0.5 * (form.yy - float(np.vdot(np.linalg.solve(G, B.T), B.T)))
+            output.support[c], output.best_support[c] = support, chains.best[0]
+
+    def ladder(self, plan: LadderPlan, which: int) -> LadderResult:
+        """The walkers of one ladder, who walk and trade places."""
+        n, first, rounds, k = plan.betas.size, which * plan.betas.size, plan.rounds, plan.k
+        # Temperatures come round by round, so that no walker may be taken for frozen: the coldest is 0.
+        ends, heat = np.arange(1, rounds + 1) * plan.flips, np.zeros((n, rounds))
+        walk_plan = Plan(heat, ends, np.zeros(rounds), self._keys, *self._weight)
+        output = new_output(len(self._keys), rounds, k, record=False)
+        memory = self._begun(range(first, first + n), walk_plan)
+        chains, clocks = memory[2:]
+
+        def walk_all(round_: int, betas: Floats) -> tuple[NDArray[np.int32], Floats, NDArray[np.int64]]:
+            heat[:, round_] = betas
+            walk(*memory, walk_plan, output, plan.flips)
+            return np.sort(chains.order[:, :k], axis=1), clocks["energy"], output.accepted[first : first + n, round_]
+
+        return run_ladder(plan, which, walk_all)
+
+
+def flip_energies(form: Form, order: NDArray[np.int64], k: int) -> Floats:
+    """Delta E (k, N - k) of every flip from the support order[:k]; infinite where the flip is refused."""
+    n, delta = form.n_columns, np.full((k, form.n_columns - k), np.inf)
+    system = Walks(form, k, np.zeros((0, 2), np.uint32))._system
+    chains = new_chains(1, k, n, len(system.form.B))
+    chains.order[0] = order
+    survey(system, new_workspace(n, dense=form.dense), chains, delta, INFLATION)
+    return delta

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.compiled import apart, entry, template
 from pairflip.engines.base import EPSILON
-from pairflip.engines.numba.compile import apart, entry, template
 from pairflip.engines.numba.lowest import judge, keeps_rules, reach_of
 
 

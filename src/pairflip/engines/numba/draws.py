@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from pairflip.engines.numba.compile import kernel
+from pairflip.compiled import kernel
 from pairflip.philox import (
     KICK_DROP,
     KICK_FILL,
@@ -46,6 +46,13 @@ def below(word, n):
 
 
 @kernel
+def uniform(high, low):
+    """A number in (0, 1] from two words, in steps of 2^-53."""
+    bits = ((high >> uint64(5)) << uint64(26)) | (low >> uint64(6))
+    return float(bits + uint64(1)) * 2.0**-53
+
+
+@kernel
 def draw_flips(first, count, key0, key1, k, outside, slot, position, u):
     """Proposals of flips first, ..., first + count - 1 (see `pairflip.philox.flip_draws`)."""
     t0, k0, k1 = uint64(first), uint64(key0), uint64(key1)
@@ -54,8 +61,7 @@ def draw_flips(first, count, key0, key1, k, outside, slot, position, u):
         w0, w1, w2, w3 = philox(t0 + uint64(q), FLIPS, k0, k1)
         slot[q] = (w0 * n_in) >> HALF
         position[q] = (w1 * n_out) >> HALF
-        bits = ((w2 >> uint64(5)) << uint64(26)) | (w3 >> uint64(6))
-        u[q] = float(bits + uint64(1)) * 2.0**-53
+        u[q] = uniform(w2, w3)
 
 
 @kernel
@@ -69,8 +75,7 @@ def draw_moves(first, count, key0, key1, k, outside, slot, position, u):
         flips = kind > uint64(1) and k > 0 and outside > 0
         slot[q] = i if k > 0 and (flips or kind == uint64(1)) else k
         position[q] = j if outside > 0 and (flips or kind == uint64(0)) else -1
-        bits = ((w2 >> uint64(5)) << uint64(26)) | (w3 >> uint64(6))
-        u[q] = float(bits + uint64(1)) * 2.0**-53
+        u[q] = uniform(w2, w3)
 
 
 @kernel

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.compiled import apart, entry
 from pairflip.engines.base import EPSILON
-from pairflip.engines.numba.compile import apart, entry
 from pairflip.engines.numba.lowest import Exact, beside, build, judge, keeps_rules, most_columns, reach_of, set_rests
 from pairflip.least_squares import SINGULAR
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.compiled import entry, with_names
 from pairflip.engines.base import Descent
 from pairflip.engines.numba import units
-from pairflip.engines.numba.compile import entry, with_names
 from pairflip.engines.numba.search import descend, go_to, in_python
 from pairflip.engines.numba.searching import Chain, GoOn, Searcher, Support
 from pairflip.engines.numba.table import (
@@ -149,11 +149,10 @@ class ExactSearcher(Searcher):
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
         """Descend from `start` (None: a random support), then kick; the lowest support, looked at slot by slot."""
-        few = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
-        found = super().chain(k, key, few, start)
-        fit = self._by_slots(self._end_of(found.support))
+        smaller_pool = Descent(descent.kicks, min(descent.pool, max(2, descent.kicks // 8)))
+        fit = self._by_slots(self._end_of(super().chain(k, key, smaller_pool, start).support))
         work = (descent.kicks + 1) * self.form.kick_nanoseconds(k)
-        return found._replace(support=np.sort(fit.supports[0]), energy=float(fit.energies[0]), nanoseconds=work)
+        return Chain(np.sort(fit.supports[0]), float(fit.energies[0]), work)
 
     def path(self, largest: int, passes: int) -> tuple[list[Support], Floats]:
         """Supports of sizes 1 to `largest` and their energies; with more than two passes looked at slot by slot."""

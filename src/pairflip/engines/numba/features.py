@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairflip.engines.numba.compile import entry, kernel
+from pairflip.compiled import entry, kernel
 
 ADD, SUBTRACT, DISTANCE, MULTIPLY, DIVIDE, DIVIDED = 0, 1, 2, 3, 4, 5
 """Of columns a and b; DIVIDED is b / a. Codes from UNARY on are of one column."""

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pairflip.compiled import apart, entry, template
 from pairflip.engines.base import EQUAL, INFLATION, NOTHING
-from pairflip.engines.numba.compile import apart, entry, template
 from pairflip.rules import NOWHERE
 
 NOTHING_COMES = np.int64(0)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import apart, entry, with_names
-from pairflip.engines.numba.table import S, Table, add, empty, energy, new_table
+from pairflip.compiled import apart, entry, with_names
+from pairflip.engines.numba.table import S, add, empty, energy, table_at
 
 INFLATED = 1e7
 """Models with a larger variance inflation are left out: half of the digits of a Gram matrix are gone there."""
@@ -80,18 +80,6 @@ def new_sums(start: Any, top: int) -> ModelSums:
         np.array([-np.inf, 0.0, 0.0, 0.0]), np.zeros(units), np.zeros(units + 1), np.zeros(columns),
         np.zeros((columns, int(np.diff(start).max(initial=1)))), np.full(top, -np.inf), np.zeros(top, np.int64),
     )  # fmt: skip
-
-
-def new_tables(depth: int, columns: int, n: int) -> Table:
-    """Tables of models of 0, 1, ..., `depth` units with at most so many columns."""
-    one = new_table(columns, n, 1)
-    return Table(*(np.zeros((depth + 1, *each.shape), each.dtype) for each in one))
-
-
-@apart
-def table_at(tables, k):
-    """The table of the model of k units that is being visited."""
-    return Table(tables.A[k], tables.Q[k], tables.values[k], tables.columns[k])
 
 
 @apart
@@ -191,7 +179,10 @@ def count_model(weight, sums, start, units, k, Q, d, E):
 
 @entry
 def visit_models(form, G, start, weight, sums, tables, largest, first, last):
-    """All models whose smallest unit is from `first` to `last` - 1; with `first` -1, the one without units, too."""
+    """All models whose smallest unit is from `first` to `last` - 1; with `first` -1, the one without units, too.
+
+    Of the `largest` + 1 `tables`, number k is that of the model of k units that is being visited.
+    """
     n, units, columns = start.size - 1, np.zeros(largest + 1, np.int64), np.zeros(largest + 1, np.int64)
     empty(form, table_at(tables, 0))
     if first < 0:

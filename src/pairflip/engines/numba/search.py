@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import uint64
 
-from pairflip.engines.numba.compile import apart, entry
+from pairflip.compiled import apart, entry
 from pairflip.engines.numba.draws import below, draw
 from pairflip.engines.numba.table import (
     CLOSED,
@@ -59,9 +59,9 @@ GROWTH = 10.0
 class Rounds(NamedTuple):
     """Plan and memory of a chain: its key (2,), the fewest and most units that leave in a kick, and its minima.
 
-    `pool` (P, k) and `levels` (P,) are the minima and their energies, in the order in which they were found; `fresh`
-    the energies that random starts reached, round 0 included; `counts` (2,) how many there are of both. `allowed` (U,)
-    and `target` (k,) are memory for the kick under way.
+    `pool` (P, k) and `levels` (P,) are the minima and their energies, in the order in which they were found, `pooled`
+    (1,) says how many there are. Rounds start at random until there are `starts` of them. `allowed` (U,) and `target`
+    (k,) are memory for the kick under way.
     """
 
     key: Any
@@ -69,8 +69,8 @@ class Rounds(NamedTuple):
     most: int
     pool: Any
     levels: Any
-    fresh: Any
-    counts: Any
+    pooled: Any
+    starts: int
     allowed: Any
     target: Any
 
@@ -324,7 +324,7 @@ def fill(G, form, table, k, size, rounds, round_, kind, avoid):
 @apart
 def remember(rounds, table, k, level):
     """Put a minimum into the pool unless it is there, in place of the highest one where the pool is full."""
-    pooled, worst = rounds.counts[0], 0
+    pooled, worst = rounds.pooled[0], 0
     for m in range(pooled):
         # Equal energies are one minimum even with other columns: copies of a column must not fill the pool.
         same = abs(rounds.levels[m] - level) <= SAME * abs(level)
@@ -334,7 +334,7 @@ def remember(rounds, table, k, level):
             worst = m
     if pooled < rounds.levels.size:
         worst = pooled
-        rounds.counts[0] += 1
+        rounds.pooled[0] += 1
     elif level >= rounds.levels[worst]:
         return
     rounds.levels[worst] = level
@@ -347,20 +347,19 @@ def walk_rounds(G, form, table, k, size, rounds, first, last):
     """Rounds `first` to `last` - 1 of a chain, from a table of k units; the number of units of the table after it.
 
     Round 0 descends from `target` if that is a support (its first unit is not negative). Rounds start at random until
-    the pool is full, or `fresh` is; then they kick.
+    enough minima are known; then they kick.
     """
     for round_ in range(first, last):
         given = round_ == 0 and rounds.target[0] >= 0
-        anew = rounds.counts[1] < rounds.fresh.size and rounds.counts[0] < rounds.levels.size
         if given:
             k = go_to(G, form, table, k, rounds.target, size)
             k = fill(G, form, table, k, size, rounds, round_, BEST, NONE)
-        elif anew:
+        elif rounds.pooled[0] < rounds.starts:
             k = go_to(G, form, table, k, rounds.target, NONE)
             k = fill(G, form, table, k, size, rounds, round_, RANDOM, NONE)
         else:
             leaving = rounds.least + draw_below(rounds.key, round_, WHAT, BEST, rounds.most - rounds.least + 1)
-            member = rounds.pool[draw_below(rounds.key, round_, WHAT, NONE, rounds.counts[0])]
+            member = rounds.pool[draw_below(rounds.key, round_, WHAT, NONE, rounds.pooled[0])]
             for m in range(size):
                 rounds.target[m] = member[m]
             for m in range(leaving):  # a shuffle brings those that leave to the front
@@ -373,11 +372,7 @@ def walk_rounds(G, form, table, k, size, rounds, first, last):
         if k == size:
             k = settle(G, form, table, k, size, rounds.allowed)
         if k == size:
-            level = energy(form, table, k)
-            if anew:
-                rounds.fresh[rounds.counts[1]] = level
-                rounds.counts[1] += 1
-            remember(rounds, table, k, level)
+            remember(rounds, table, k, energy(form, table, k))
     return k
 
 

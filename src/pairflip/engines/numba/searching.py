@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.engines.base import BETTER, EPSILON, Descent, RankTooSmall
+from pairflip.engines.base import EPSILON, Descent, RankTooSmall
 from pairflip.engines.numba import units
 from pairflip.engines.numba.search import Rounds, in_python, walk_path, walk_rounds
 from pairflip.engines.numba.table import STATE, form_of, new_table
@@ -51,15 +51,13 @@ class MatrixRows:
 
 
 class Chain(NamedTuple):
-    """What a chain found: its lowest support, sorted, and its energy; how many of `tried` random starts reached it.
+    """What a chain found: its lowest support, sorted, and its energy.
 
     `nanoseconds` is what it took on one core, counted in rows of tables, so that it is the same everywhere.
     """
 
     support: Support
     energy: float
-    reached: int
-    tried: int
     nanoseconds: float
 
 
@@ -112,17 +110,17 @@ class Searcher:
                         break
             if top < 2 or (turn and not lower):
                 break
-        found = [np.sort(supports[m, : m + 1]) for m in range(top)]
+        by_size = [np.sort(supports[m, : m + 1]) for m in range(top)]
         if self._is_shaky:
-            energies[:top] = [self.form.energy(support) for support in found]
-        return found, energies[:top]
+            energies[:top] = [self.form.energy(support) for support in by_size]
+        return by_size, energies[:top]
 
     def _restart(self, k: int, supports: Support, energies: Floats) -> int:
         """A chain at a support of one more unit that is made anew; its size, or -1 where there is none."""
-        found = self._made(k + 1, supports[k - 1, :k] if k else np.zeros(0, np.int64))
-        if found is None:
+        start = self._made(k + 1, supports[k - 1, :k] if k else np.zeros(0, np.int64))
+        if start is None:
             return -1
-        chain = self.chain(k + 1, np.zeros(2, np.uint32), Descent(), found)
+        chain = self.chain(k + 1, np.zeros(2, np.uint32), Descent(), start)
         supports[k, : k + 1], energies[k] = chain.support, chain.energy
         return k + 1
 
@@ -133,9 +131,9 @@ class Searcher:
         """
         if self._form.ruled:
             n = self.form.n_columns
-            found = packed(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
-            if found is not None and np.isfinite(self.form.energy(found)):
-                return found
+            support = packed(self.form.rules, k, np.concatenate([first, np.setdiff1d(np.arange(n), first)]))
+            if support is not None and np.isfinite(self.form.energy(support)):
+                return support
         return self.form.narrow(k)
 
     def chain(self, k: int, key: NDArray[np.uint32], descent: Descent, start: Support | None) -> Chain:
@@ -144,7 +142,7 @@ class Searcher:
             self._G.fetch(start.tolist())
         rounds = Rounds(
             np.array(key), *descent.columns(k), np.zeros((descent.pool, k), np.int64), np.full(descent.pool, np.inf),
-            np.full(descent.kicks + 1 if start is None else 1, np.inf), np.zeros(2, np.int64), self._allowed,
+            np.zeros(1, np.int64), descent.pool if start is None else 1, self._allowed,
             np.full(k, -1) if start is None else np.array(start, dtype=np.int64),
         )  # fmt: skip
         at = 0
@@ -153,22 +151,21 @@ class Searcher:
             last = min(first + self._chunk, descent.kicks + 1)
             at = self._walk_rounds(self._G, self._form, self._table, at, k, rounds, first, last)
             self.go_on(last - first)
-        pooled, fresh = rounds.counts.tolist()
+        pooled = int(rounds.pooled[0])
         if not pooled:
-            made = self._made(k, np.zeros(0, np.int64)) if start is None else None
-            if made is None:
+            other = self._made(k, np.zeros(0, np.int64)) if start is None else None
+            if other is None:
                 raise RankTooSmall(k, self._most(k), self.form.what + " and rules" * self._form.ruled)
-            return self.chain(k, key, descent, made)
+            return self.chain(k, key, descent, other)
         order = np.argsort(rounds.levels[:pooled], kind="stable")
         levels, pool = rounds.levels[order], np.sort(rounds.pool[order], axis=1)
         support, energy = pool[0], float(levels[0])
         if self._is_shaky:
-            few = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.form.yy)))]
-            exact = [self.form.energy(each) for each in few]
-            support, energy = few[int(np.argmin(exact))], min(exact)
-        reached = np.count_nonzero(rounds.fresh[:fresh] <= levels[0] + BETTER * self.form.yy)
+            lowest = pool[: min(_COMPARED, int(np.count_nonzero(levels <= energy + _UNSURE * self.form.yy)))]
+            exact = [self.form.energy(minimum) for minimum in lowest]
+            support, energy = lowest[int(np.argmin(exact))], min(exact)
         work = float(self._table.values[STATE, 1]) * self._form.B.shape[1]
-        return Chain(support, energy, int(reached), fresh, _ROW_NS * work + 2e3 * (descent.kicks + 1))
+        return Chain(support, energy, _ROW_NS * work + 2e3 * (descent.kicks + 1))
 
     def _most(self, k: int) -> int:
         """The most units below k that can be chosen together."""

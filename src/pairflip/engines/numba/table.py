@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairflip.engines.numba.compile import apart
+from pairflip.compiled import apart
 from pairflip.moments import Form
 
 NOWHERE = -1
@@ -92,6 +92,17 @@ def new_table(largest: int, n_columns: int, targets: int) -> Table:
         np.zeros((rows, n_columns)), np.zeros((rows, largest)),
         np.zeros((3, max(n_columns, 2))), np.zeros((3, n_columns), np.int64),
     )  # fmt: skip
+
+
+def new_tables(count: int, largest: int, n_columns: int, targets: int) -> Table:
+    """Memory for so many tables."""
+    return Table(*(np.zeros((count, *each.shape), each.dtype) for each in new_table(largest, n_columns, targets)))
+
+
+@apart
+def table_at(tables, at):
+    """One of several tables."""
+    return Table(tables.A[at], tables.Q[at], tables.values[at], tables.columns[at])
 
 
 @apart

@@ -14,12 +14,13 @@ Python: compiling it once more would take longer than most searches.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
+from pairflip.compiled import apart, entry, with_names
 from pairflip.engines.numba import search, table
-from pairflip.engines.numba.compile import apart, entry, with_names
 from pairflip.engines.numba.table import (
     CLOSED,
     ENTERS,
@@ -34,27 +35,16 @@ from pairflip.engines.numba.table import (
 )
 from pairflip.moments import Form
 
-
-class UnitsForm(NamedTuple):
-    """As `table.Form`; and where the columns of each unit begin, `start` (U + 1,), and which units `clash` (U, U)."""
-
-    B: Any
-    yy: float
-    left: Any
-    marks: Any
-    apart: float
-    needs: Any
-    ruled: bool
-    start: Any
-    clash: Any
+UnitsForm: Any = namedtuple("UnitsForm", (*table.KernelForm._fields, "start", "clash"))  # type: ignore[misc]
+"""As `table.KernelForm`; where the columns of each unit begin, `start` (U + 1,), and which units `clash` (U, U)."""
 
 
-def form_of(form: Form) -> UnitsForm:
+def form_of(form: Form) -> Any:
     """A problem of units as the moves see it; conflicts of all kinds are in `clash`."""
-    return UnitsForm(*table.form_of(form), form.start, form.rules.clash)
+    return UnitsForm(*table.form_of(form), form.start, form.rules.clash)  # type: ignore[call-arg]
 
 
-def new_table(form: UnitsForm, largest: int) -> Table:
+def new_table(form: Any, largest: int) -> Table:
     """Memory for supports of up to `largest` units."""
     (targets, n), widths = form.B.shape, np.sort(np.diff(form.start))[::-1]
     slots = int(widths[:largest].sum())

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.compiled import entry, kernel
 from pairflip.datasets import PlantedTable
-from pairflip.engines.numba.compile import entry, kernel
 from pairflip.least_squares import SINGULAR, Floats
 from pairflip.paper.reproduce.problems import SCHEDULE, draw_all
 from pairflip.paper.reproduce.scales import RunScale

@@ -14,22 +14,15 @@ from typing import Any
 
 from numba import njit
 
-import pairflip
-
 _njit: Any = njit
 _common: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 def _digest() -> str:
     """Fingerprint of every source a kernel is made of, the constants it imports included."""
-    home = Path(pairflip.__file__).parent
-    files = [
-        home / "philox.py",
-        home / "least_squares.py",
-        home / "rules.py",
-        home / "engines" / "base.py",
-        *Path(__file__).parent.glob("*.py"),
-    ]
+    home = Path(__file__).parent
+    names = ("compiled.py", "philox.py", "least_squares.py", "rules.py", "engines/base.py", "losses/held_out_kernel.py")
+    files = [*(home / name for name in names), *(home / "engines" / "numba").glob("*.py")]
     return sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
 
 
