@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pairflip import Selection, SizeCurve, SubsetProblem, SubsetRegressorCV, select_size
-from pairflip.report.run_info import facts
+from pairflip.report.curve_page import facts
 from pairflip.search.exhaustive import best_support
 from pairflip.testing import all_supports, enumerate_energies
 

@@ -7,16 +7,19 @@ import pytest
 
 from _curves import LONG, make_curve, plain_names, unannealed
 from pairflip import SubsetProblem, anneal, text
-from pairflip.report import curve_tables, numbers
-from pairflip.report.numbers import coefficient_paths, cooling, count_map, error_bars
-from pairflip.selection.verdict import held_out
+from pairflip.report import curve_tables
+from pairflip.report.figures_by_column import CountMap
+from pairflip.report.figures_by_size import CoefficientPaths, ErrorBars, marks
+from pairflip.report.figures_held_out import HeldOutPoints
+from pairflip.report.figures_temperature import Cooling
+from pairflip.selection.verdict import held_out, size_to_show
 
 CURVE = make_curve()
 
 
 def test_error_bars_are_one_standard_error_and_sorted_by_size():
     curve = make_curve(sizes=[5, 2, 7])
-    bars, at = error_bars(curve), curve.at(curve.best_size)
+    bars, at = ErrorBars(curve), curve.at(curve.best_size)
     assert bars.sizes.tolist() == [2, 5, 7]
     np.testing.assert_allclose((bars.high**2 - bars.low**2)[0] / 2, 2 * curve.cv_error_se[curve.at(2)])
     assert bars.limit**2 / 2 == pytest.approx(curve.cv_error[at] + curve.cv_error_se[at])
@@ -25,30 +28,30 @@ def test_error_bars_are_one_standard_error_and_sorted_by_size():
 
 
 def test_size_0_is_a_line_and_not_a_size():
-    bars = error_bars(CURVE)
+    bars = ErrorBars(CURVE)
     assert bars.sizes.tolist() == list(range(1, 9))
     assert bars.without == pytest.approx(held_out(CURVE, 0).rmse)
     forced = replace(CURVE, always=np.array([23]), always_coefs=np.ones((9, 1)))
     uncentred = replace(CURVE, settings={"center": None})
-    texts = [error_bars(curve).without_text for curve in (CURVE, forced, uncentred)]
+    texts = [ErrorBars(curve).without_text for curve in (CURVE, forced, uncentred)]
     assert texts == ["mean alone", "forced columns alone", "zero for every row"]
 
 
 @pytest.mark.parametrize(("noise", "log"), [(0.5, False), (0.2, True)])
 def test_errors_that_differ_more_than_twentyfold_have_a_logarithmic_axis(noise, log):
-    bars = error_bars(make_curve(noise=noise))
+    bars = ErrorBars(make_curve(noise=noise))
     lowest = bars.error.min()
     assert bars.log is log
-    assert bars.axis[1] >= bars.without
+    assert bars.ends[1] >= bars.without
     # Where it is logarithmic, a training error near zero must not push the errors together.
-    assert (lowest / 3 if log else 0) < bars.axis[0] <= lowest
+    assert (lowest / 3 if log else 0) < bars.ends[0] <= lowest
 
 
 def test_marks_are_the_recommended_size_and_one_worth_knowing():
-    assert [(m.size, m.text) for m in numbers.marks(CURVE)] == [(4, "recommended")]
+    assert [(m.size, m.text) for m in marks(CURVE)] == [(4, "recommended")]
     two = make_curve(columns=60, rows=100, sizes=range(1, 9), names=plain_names(60), noise=2.5)
     assert two.one_se_size < two.best_size
-    assert [(m.size, m.text, m.recommended) for m in numbers.marks(two)] == [
+    assert [(m.size, m.text, m.recommended) for m in marks(two)] == [
         (two.one_se_size, "recommended", True),
         (two.best_size, "lowest error", False),
     ]
@@ -58,43 +61,43 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     noise = make_curve(rows=40, noise=8, seed=0)
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
     assert noise.best_size == 0
-    assert numbers.size_to_show(noise) == lowest
-    assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
+    assert size_to_show(noise) == lowest
+    assert [(m.size, m.recommended) for m in marks(noise)] == [(lowest, False)]
     assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
 def test_an_unknown_standard_error_gives_no_bar():
     errors = np.where(CURVE.sizes == CURVE.best_size, CURVE.cv_error_se, np.nan)
-    bars = error_bars(replace(CURVE, cv_error_se=errors))
+    bars = ErrorBars(replace(CURVE, cv_error_se=errors))
     assert np.count_nonzero(bars.high > bars.low) == 1
     assert np.isfinite(bars.limit)
 
 
 def test_counts_are_ordered_cut_and_say_so():
-    counts, total = count_map(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
+    counts, total = CountMap(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
     assert counts.columns.tolist() == np.argsort(-total, kind="stable")[:6].tolist()
     assert counts.cut == f"6 most selected of {np.count_nonzero(total)} columns"
     np.testing.assert_array_equal(counts.counts, CURVE.selection_counts[1:, counts.columns])
     np.testing.assert_allclose(counts.fraction * CURVE.n_folds, counts.counts)
     assert counts.final[3].sum() == 4
-    assert count_map(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
+    assert CountMap(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
     wide = make_curve(columns=2000, names=plain_names(2000))
-    assert count_map(wide).columns.size == 40
-    assert wide.selection_counts.sum(axis=0)[count_map(wide).columns].min() > 0
+    assert CountMap(wide).columns.size == 40
+    assert wide.selection_counts.sum(axis=0)[CountMap(wide).columns].min() > 0
 
 
 def test_the_final_fit_is_shown_even_if_no_fold_selected_it():
     supports, counts = list(CURVE.supports), CURVE.selection_counts.copy()
     supports[4] = np.array([0, 1, 2, 23])
     counts[:, 23] = 0
-    shown = count_map(replace(CURVE, supports=tuple(supports), selection_counts=counts), limit=6)
+    shown = CountMap(replace(CURVE, supports=tuple(supports), selection_counts=counts), limit=6)
     assert 23 in shown.columns
     assert shown.columns.size == 6
     assert shown.cut == "5 most selected of 23 columns and 1 more of the final fits"
 
 
 def test_paths_hold_the_coefficients_and_gaps():
-    paths = coefficient_paths(CURVE)
+    paths = CoefficientPaths(CURVE)
     assert not paths.relative
     assert paths.sizes.tolist() == list(range(1, 9))
     for s, k in enumerate(paths.sizes.tolist()):
@@ -106,14 +109,14 @@ def test_paths_hold_the_coefficients_and_gaps():
 
 def test_paths_are_relative_where_units_differ_too_much():
     coefs = tuple(c * np.where(s == 0, 1e6, 1.0) for c, s in zip(CURVE.coefs, CURVE.supports, strict=True))
-    paths = coefficient_paths(replace(CURVE, coefs=coefs))
+    paths = CoefficientPaths(replace(CURVE, coefs=coefs))
     assert paths.relative
     np.testing.assert_allclose(np.nanmax(np.abs(paths.values), axis=0), 1.0)
     assert np.nanmax(paths.coefs) > 1e5
 
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
-    full, thin, errors = numbers.held_out(CURVE), numbers.held_out(CURVE, limit=30), held_out(CURVE, 4)
+    full, thin, errors = HeldOutPoints(CURVE), HeldOutPoints(CURVE, limit=30), held_out(CURVE, 4)
     assert (full.size, len(full.names), len(thin.names)) == (4, 60, 30)
     assert (full.rmse, full.explained) == (thin.rmse, thin.explained)
     assert full.rmse == errors.rmse
@@ -126,50 +129,50 @@ def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
 def test_wild_predictions_of_a_size_are_outside_its_axes_and_counted():
     predictions = CURVE.predictions.copy()
     predictions[4, 7], predictions[8, 9] = 1e6, -1e9
-    points = numbers.held_out(replace(CURVE, predictions=predictions), 4)
+    points = HeldOutPoints(replace(CURVE, predictions=predictions), 4)
     low, high = CURVE.observed.min(), CURVE.observed.max()
-    assert (points.beyond, numbers.held_out(CURVE, 4).beyond) == (1, 0)
+    assert (points.beyond, HeldOutPoints(CURVE, 4).beyond) == (1, 0)
     assert low - (high - low) <= points.axis[0] <= low
     assert high <= points.axis[1] <= high + (high - low)
     assert points.residual_axis[0] > -100
 
 
 def test_cooling_runs_from_hot_to_cold_and_keeps_best_and_worst_chain():
-    curves = cooling(CURVE, 3, chains=2)
+    curves = Cooling(CURVE, 3, chains=2)
     last = CURVE.annealing.energy[CURVE.at(3), :, -1]
     assert np.all(np.diff(curves.temperature) < 0)
     assert sorted(curves.energy[:, -1]) == [last.min(), last.max()]
     assert curves.cut == "2 of 6 chains"
     known = replace(CURVE, settings={"sizes": list(range(1, 9)), "final_chains": [512] * 8})
-    assert cooling(known, 3).cut == "6 of 512 chains"
+    assert Cooling(known, 3).cut == "6 of 512 chains"
 
 
 def test_energies_are_drawn_above_the_best_and_their_ends_stay_apart():
     energy, best = CURVE.annealing.energy.copy(), CURVE.energies[CURVE.at(3)]
     energy[3, :, -1] = best + np.array([0, 0, 0, 1e-3, 0.02, 0.5])
     curve = replace(CURVE, annealing=replace(CURVE.annealing, energy=energy))
-    cold = cooling(curve, 3)
+    cold = Cooling(curve, 3)
     assert cold.floor == cold.above.min() == pytest.approx(5e-4)
     np.testing.assert_allclose(np.sort(cold.above[:, -1]), [5e-4, 5e-4, 5e-4, 1e-3, 0.02, 0.5], rtol=1e-6)
     energy[3, :, -1] = best
-    assert cooling(curve, 3).floor == pytest.approx(1e-3 * (cold.energy - best).max())
+    assert Cooling(curve, 3).floor == pytest.approx(1e-3 * (cold.energy - best).max())
 
 
 def test_infinite_temperature_and_the_frozen_end_are_left_out():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8))
     trace = anneal(SubsetProblem(X, X[:, 0] + rng.normal(size=30)), 2, "paper", chains=3, engine="reference")
-    curves = cooling(trace)
+    curves = Cooling(trace)
     assert curves.temperature[0] < 1e3  # the paper starts at 1e8
     assert curves.energy.shape == (3, curves.temperature.size)
     acceptance = CURVE.annealing.acceptance.copy()
     acceptance[:, :, 20:] = 0
     frozen = replace(CURVE, annealing=replace(CURVE.annealing, acceptance=acceptance))
-    assert cooling(frozen).temperature.size == 23
+    assert Cooling(frozen).temperature.size == 23
 
 
 def test_a_size_that_was_not_annealed_has_no_curves():
-    for curves in (cooling(CURVE, 0), cooling(unannealed(CURVE), 8)):
+    for curves in (Cooling(CURVE, 0), Cooling(unannealed(CURVE), 8)):
         assert curves.temperature.size == curves.energy.size == 0
         assert "no annealing" in curves.cut
 

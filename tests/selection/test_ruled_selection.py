@@ -67,7 +67,7 @@ def test_the_answer_and_the_report_say_the_limits(kind: str, says: str, tmp_path
 
 
 def test_a_long_list_of_groups_is_cut_in_the_report() -> None:
-    from pairflip.report.run_info import flat
+    from pairflip.report.page import flat
 
     lines = flat({"column_groups": {f"g{j}": ["a"] for j in range(40)}})
     assert len(lines) == 13

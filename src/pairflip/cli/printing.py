@@ -14,7 +14,6 @@ import typer
 from pairflip.text import short, table_lines, text_width, visible, wrapped
 
 if TYPE_CHECKING:
-    from pairflip.report.vocabulary import Piece
     from pairflip.selection import SizeCurve
 
 
@@ -39,7 +38,7 @@ def print_curve(curve: SizeCurve, full: bool = False) -> None:
 
 
 def print_result(
-    answer: Iterable[Piece],
+    answer: str,
     doubts: Iterable[str],
     tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]],
     texts: Iterable[str],

@@ -288,7 +288,7 @@ def finish_probabilities(
     `files` are the record and the tables, `shown` gives the arguments of `print_result`.
     """
     from pairflip.cli.printing import print_json, print_places, print_result
-    from pairflip.report.record_pages import save_probability_figures
+    from pairflip.report.probability_words import save_probability_figures
 
     record, tables = files
     record |= {"target": table.target, "source": table.source}

@@ -12,8 +12,8 @@ from pairflip.publish import latex, model, words
 from pairflip.publish.figures import published_figures
 from pairflip.publish.workbook import workbook
 from pairflip.report.curve_tables import column_table, size_table
+from pairflip.report.figures_held_out import row_labels
 from pairflip.report.frames import curve_tables
-from pairflip.report.numbers import row_labels
 from pairflip.report.save import figure_bytes, made_folder, write_whole
 from pairflip.text import clean
 

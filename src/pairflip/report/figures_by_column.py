@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.numbers import (
-    BandMap,
+from pairflip.report.figures_by_size import by_size, marks
+from pairflip.report.registry import (
+    BELOW,
+    LABEL,
     Bools,
-    CountMap,
-    FrequencyBars,
-    InclusionBars,
-    band_map,
-    count_map,
-    frequency_bars,
-    inclusion_bars,
-    probability_bars,
+    FigureLimits,
+    FigureTable,
+    FigureWords,
+    Ints,
+    PageFigure,
+    part_of,
 )
-from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
-from pairflip.report.stability_words import bound_words, known, null_words
+from pairflip.report.stability_words import bound_words, known, level_label, null_words
 from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
-from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
+from pairflip.report.vocabulary import (
+    NAME_LENGTH,
+    joined,
+    named,
+    pieces,
+    plain,
+    unit_labels,
+    units_of,
+    what_is_counted,
+)
+from pairflip.rules import name_positions
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
@@ -57,7 +67,7 @@ def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None 
     limit
         Largest number of columns shown.
     """
-    bars = frequency_bars(curve, size_to_show(curve) if size is None else size, limit)
+    bars = FrequencyBars(curve, size_to_show(curve) if size is None else size, limit)
     return FREQUENCIES.plot(bars, ax, 6.0, 1.3 + _ROW * len(bars.labels))
 
 
@@ -73,7 +83,7 @@ def plot_bands(curve: SizeCurve, ax: Axes | None = None, size: int | None = None
     size
         Number of columns; None: the recommended one.
     """
-    return BANDS.plot(band_map(curve, size_to_show(curve) if size is None else size), ax)
+    return BANDS.plot(BandMap(curve, size_to_show(curve) if size is None else size), ax)
 
 
 def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: int = 30) -> Axes:
@@ -104,9 +114,14 @@ def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int =
     limit
         Largest number of columns; the most selected ones are shown, and the title says out of how many.
     """
-    counts = count_map(curve, limit)
+    counts = CountMap(curve, limit)
     width = min(12.0, 4.2 + 0.28 * counts.sizes.size)
     return SELECTION_COUNTS.plot(counts, ax, width, 1.5 + _ROW * counts.columns.size)
+
+
+def _first(ranked: Ints, needed: Bools, limit: int) -> Ints:
+    """The first of a ranking, those that are needed (a mask of it) among them whatever their rank."""
+    return ranked[np.sort(np.lexsort((np.arange(ranked.size), ~needed))[:limit])]
 
 
 def _fractions(
@@ -139,8 +154,29 @@ def _fractions(
     return [Patch(facecolor=c, linewidth=0, label=kind) for c, kind in zip((COLOURS[0], QUIET), kinds, strict=True)]
 
 
+class FrequencyBars:
+    """Selection frequencies (R,) in half-samples at one size, the highest first, the chosen columns among them."""
+
+    def __init__(self, curve: SizeCurve, size: int, limit: int = 30) -> None:
+        stability = curve.stability
+        if stability is None:
+            raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
+        frequency = stability.frequencies[stability.at(size)]
+        chosen = np.isin(stability.columns, stability.chosen[stability.at(size)])
+        ranked = np.lexsort((stability.columns, ~chosen, -frequency))
+        ranked = ranked[(frequency[ranked] > 0) | chosen[ranked]]
+        at = _first(ranked, chosen[ranked], limit)
+        columns = stability.columns[at].tolist()
+        self.size, self.unit, self.half_samples = size, what_is_counted(curve), 2 * stability.pairs
+        self.labels, self.cut = unit_labels(curve, columns, LABEL), part_of(at.size, ranked.size, self.unit)
+        self.frequency, self.chosen = frequency[at], chosen[at]
+        # Quantiles of the coefficients, and the highest frequency that shuffled targets gave.
+        self.low, self.high = np.array([stability.spread(j, size) for j in columns]).reshape(-1, 2).T
+        self.shuffled = float("nan") if curve.null is None else float(np.max(curve.null.highest))
+
+
 def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
-    """The drawing of `frequency_bars`: chosen columns in one colour, others in another, the threshold as a line."""
+    """Chosen columns in one colour, others in another, the threshold as a line."""
     texts = [f"{round(f * bars.half_samples)} of {bars.half_samples} half-samples" for f in bars.frequency]
     patches = _fractions(ax, bars.labels, bars.frequency, bars.chosen, ("chosen on all rows", "not chosen"), texts)
     ax.axvline(THRESHOLD, color=COLOURS[1], linewidth=1.1, linestyle="--", label=percent(THRESHOLD))
@@ -165,7 +201,7 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
         f"on average they share {shared} of their {unit}s. {bound_words(curve, stability, bars.size)} "
         f"{unit.capitalize()}s that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
-        f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
+        f"{f' {null_words(curve)}' if curve.null is not None else _UNKNOWN if curve.loss.squared else ''}"
     )
     ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
     rows = [
@@ -180,8 +216,32 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
     return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
 
 
+class BandMap:
+    """The mean spectrum, the bands (b,) that half-samples selected, and the columns chosen on all rows, at one size."""
+
+    def __init__(self, curve: SizeCurve, size: int) -> None:
+        stability = curve.stability
+        if stability is None or stability.profile is None:
+            raise ValueError(
+                "the curve has no bands; expected half-samples (stability=50) of a table whose names are numbers and "
+                "whose neighbouring columns are alike."
+            )
+        numbers = name_positions(curve.names)
+        order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+        bands = [each for each in stability.stable_clusters(0.0, size) if np.isfinite(numbers[each.columns]).all()]
+        labels = [level_label(curve, stability, size, each.columns).removeprefix("one of ") for each in bands]
+        chosen = numbers[stability.chosen[stability.at(size)]]
+        self.size, self.half_samples = size, 2 * stability.pairs
+        self.position, self.profile = numbers[order], stability.profile[order]
+        self.low = np.array([numbers[each.columns].min() for each in bands])
+        self.high = np.array([numbers[each.columns].max() for each in bands])
+        self.frequency = np.array([each.frequency for each in bands])
+        self.labels = ["".join(text for text, _ in pieces(label)) for label in labels]
+        self.chosen = chosen[np.isfinite(chosen)]
+
+
 def draw_bands(bands: BandMap, ax: Axes) -> None:
-    """The drawing of `band_map`: bands behind the mean spectrum, chosen columns as marks at the bottom."""
+    """Bands behind the mean spectrum, chosen columns as marks at the bottom."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
@@ -235,8 +295,60 @@ def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> Figur
     return FigureWords([label], caption, FigureTable("Table: bands", ["Band", "Selected in half-samples"], rows, about))
 
 
+@dataclass(frozen=True)
+class InclusionBars:
+    """Inclusion probabilities (R,) and their errors, the highest first."""
+
+    columns: Ints
+    labels: list[str]
+    probability: Floats
+    error: Floats
+    prior: float  # the probability before the data
+    cut: str
+    frequency: Floats | None = None  # in what fraction of `trials` a column was selected; None: not shown
+    trials: str = ""  # "100 half-samples"
+
+
+def inclusion_bars(record: Samples | Posterior, limit: int = 30) -> InclusionBars:
+    """The most probable columns of a record; those that are always in, and those that do not vary, are left out."""
+    from pairflip.search.posterior import Posterior
+
+    if isinstance(record, Posterior):
+        columns, prior = record.problem.candidates, record.prior.inclusion
+    else:
+        columns, prior = record.candidates, record.k / record.candidates.size
+    probability, error = record.inclusion_probability[columns], record.inclusion_se[columns]
+    return _most_probable(record.names, columns, probability, error, prior, limit, np.arange(0))
+
+
+def probability_bars(curve: SizeCurve, size: int, limit: int = 30) -> InclusionBars:
+    """Inclusion probabilities, and how often the columns were selected at a size: in half-samples, or else in folds."""
+    inclusion = curve.inclusion
+    if inclusion is None:
+        raise ValueError("the curve has no probabilities; expected one of with_posterior(curve, posterior(problem)).")
+    chosen = curve.supports[curve.at(size)]
+    probability, error, prior = inclusion.probability, inclusion.error, inclusion.prior
+    bars = _most_probable(curve.names, inclusion.columns, probability, error, prior, limit, chosen)
+    stability = known(curve, size)
+    if stability is None:
+        frequency = curve.selection_counts[curve.at(size), bars.columns] / max(1, curve.n_folds)
+        return replace(bars, frequency=frequency, trials=plural(curve.n_folds, "fold"))
+    frequency = np.array([stability.frequency(j, size) for j in bars.columns.tolist()])
+    return replace(bars, frequency=frequency, trials=plural(2 * stability.pairs, "half-sample"))
+
+
+def _most_probable(
+    names: list[str], columns: Ints, probability: Floats, error: Floats, prior: float, limit: int, chosen: Ints
+) -> InclusionBars:
+    """The most probable of some columns, the chosen ones among them."""
+    order = np.argsort(-probability, kind="stable")
+    at = _first(order, np.isin(columns[order], chosen), max(1, limit))
+    labels, cut = column_labels(names, columns[at].tolist(), LABEL), part_of(at.size, columns.size, "column")
+    return InclusionBars(columns[at], labels, probability[at], error[at], prior, cut)
+
+
 def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
-    """The drawing of `InclusionBars`: the prior probability as a line, selection frequencies as diamonds."""
+    """A bar for each column, the prior probability as a line, selection frequencies as diamonds."""
     rows, likely = np.arange(len(bars.labels)), bars.probability >= 0.5
     texts = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
     n_ticks = 3 if inches(ax) < 4 else 6
@@ -287,10 +399,10 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
         if not at.size:
             continue
         labels = column_labels(curve.names, bars.columns[at].tolist(), NAME_LENGTH)
-        items: list[list[Piece]] = []
-        for label, i in zip(labels, at, strict=True):
-            often, chance = percent(bars.frequency[i]), percent(bars.probability[i])
-            items.append([(label, True), (f" (selected in {often}, probability {chance})", False)])
+        items = [
+            f"{named([label])} (selected in {percent(bars.frequency[i])}, probability {percent(bars.probability[i])})"
+            for label, i in zip(labels, at, strict=True)
+        ]
         words.append(sentence.replace("{}", plain(joined(items, _MOST_NAMED))))
     return " ".join(words)
 
@@ -336,8 +448,36 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     return FigureWords([label], caption.rstrip(), table)
 
 
+class CountMap:
+    """Selection counts (S, R) of R columns, the most selected first; the final fits of marked sizes are among them.
+
+    `fraction` is that of the folds; `final` tells whether the final fit has the column.
+    """
+
+    def __init__(self, curve: SizeCurve, limit: int = 40, length: int = LABEL) -> None:
+        order, self.marks, self.unit = by_size(curve), marks(curve), what_is_counted(curve)
+        total = curve.selection_counts.sum(axis=0)
+        total = total if curve.units is None else curve.units.once(total)
+        chosen = [column for mark in self.marks for column in units_of(curve, mark.size)]
+        ranked = np.argsort(-total, kind="stable")
+        ranked = ranked[(total[ranked] > 0) | np.isin(ranked, chosen)]
+        shown = _first(ranked, np.isin(ranked, chosen), limit)
+        ever = int(np.count_nonzero(total))
+        more = int(np.count_nonzero(~np.isin(shown, ranked[: min(limit, ever)])))
+        self.cut = f"{shown.size - more} most selected of {plural(ever, self.unit)}"
+        if shown.size - more >= ever:
+            self.cut = f"all {plural(ever, self.unit)} selected in any fold"
+        elif more:
+            self.cut += f" and {more} more of the final fits"
+        self.sizes, self.columns, self.n_folds = curve.sizes[order], shown, curve.n_folds
+        self.labels = unit_labels(curve, shown.tolist(), length)
+        self.counts = curve.selection_counts[order][:, shown]
+        self.fraction = self.counts / max(1, curve.n_folds)
+        self.final = np.array([np.isin(shown, curve.supports[s]) for s in order]).reshape(self.counts.shape)
+
+
 def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
-    """The drawing of `count_map`: one row for each column, the fuller the colour the more folds."""
+    """One row for each column, the fuller the colour the more folds."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch, Rectangle
@@ -411,7 +551,7 @@ def _shape(numbers: FrequencyBars | CountMap, wide: bool) -> tuple[float, float]
 FREQUENCIES = PageFigure(
     "half_samples",
     "How often halves of the rows select each column",
-    lambda curve, size, limits: frequency_bars(curve, size_to_show(curve), min(limits.columns, 30)),
+    lambda curve, size, limits: FrequencyBars(curve, size_to_show(curve), min(limits.columns, 30)),
     (draw_frequencies,),
     words=_frequency_words,
     titles=lambda bars: [bars.cut],
@@ -421,7 +561,7 @@ FREQUENCIES = PageFigure(
 BANDS = PageFigure(
     "bands",
     "Which bands are selected",
-    lambda curve, size, limits: band_map(curve, size_to_show(curve)),
+    lambda curve, size, limits: BandMap(curve, size_to_show(curve)),
     (draw_bands,),
     words=_band_words,
     titles=lambda bands: [f"bands at {plural(bands.size, 'column')}"],
@@ -440,7 +580,7 @@ PROBABILITIES = PageFigure(
 SELECTION_COUNTS = PageFigure(
     "selection_counts",
     "How often each column was selected",
-    lambda curve, size, limits: count_map(curve, limits.columns, 30),
+    lambda curve, size, limits: CountMap(curve, limits.columns, 30),
     (draw_selection_counts,),
     words=_count_words,
     titles=lambda counts: [counts.cut],

@@ -5,6 +5,7 @@ Sentences elsewhere are the same for all kinds; `vocabulary` is the one place th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import floor, isfinite, log10
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.selection.curve import SizeCurve
 
-Piece = tuple[str, bool]
-"""A text, and whether it is a name: names are set apart, so that they are never read as markup."""
-Paragraph = tuple[str, tuple[Piece, ...]]
-"""A label, and sentences."""
+Paragraph = tuple[str, str]
+"""A label, and sentences with names."""
 NAME_LENGTH = 48
 """Characters of a name in a sentence."""
 _PRECISE = 0.005
@@ -365,23 +364,27 @@ def unit_labels(curve: SizeCurve, units: Sequence[int], length: int | None = Non
 # Names in sentences ---------------------------------------------------------------------------------------------------
 
 
-def joined(items: Sequence[list[Piece]], most: int | None = None) -> list[Piece]:
-    """Parts of a list in a sentence, with commas and "and"; the first few and how many more where there are `most`."""
-    pieces: list[Piece] = []
+# A name stands between two control characters, which `clean` keeps out of labels: pages set it apart, texts quote it.
+_BEGIN, _END = "\x02", "\x03"
+
+
+def joined(items: Sequence[str], most: int | None = None) -> str:
+    """A list in a sentence: a, b and c; at most so many items, and how many more there are."""
     if most is not None and len(items) > most:
-        items = [*items[:most], [(f"{len(items) - most:,} more", False)]]
-    for i, item in enumerate(items):
-        if i:
-            pieces.append((" and " if i == len(items) - 1 else ", ", False))
-        pieces += item
-    return pieces
+        items = [*items[:most], f"{len(items) - most:,} more"]
+    return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-def named(labels: Iterable[str]) -> list[Piece]:
-    """Names in a sentence: a, b and c."""
-    return joined([[(label, True)] for label in labels])
+def named(labels: Iterable[str]) -> str:
+    """Labels of columns, rows or targets as names in a sentence: a, b and c."""
+    return joined([f"{_BEGIN}{label}{_END}" for label in labels])
 
 
-def plain(pieces: Iterable[Piece]) -> str:
-    """Pieces as plain text, names in quotes."""
-    return "".join(f"“{text}”" if is_name else text for text, is_name in pieces)
+def plain(sentence: str) -> str:
+    """A sentence as plain text, names in quotes."""
+    return sentence.replace(_BEGIN, "“").replace(_END, "”")
+
+
+def pieces(sentence: str) -> list[tuple[str, bool]]:
+    """A sentence as texts, and whether each is a name."""
+    return [(text, at % 2 == 1) for at, text in enumerate(re.split(f"[{_BEGIN}{_END}]", sentence))]
