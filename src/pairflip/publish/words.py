@@ -97,7 +97,7 @@ def _preparation(curve: SizeCurve) -> list[str]:
 
 def _limits(curve: SizeCurve) -> list[str]:
     """Sentences on what models had to have and to keep."""
-    sentences = [plain(pieces) for label, pieces in answer_of(curve).more if label == _RULES]
+    sentences = [plain(text) for label, text in answer_of(curve).more if label == _RULES]
     if curve.always.size:
         forced = plain(named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)))
         sentences.append(f"Every model contained {forced}.")

@@ -21,7 +21,20 @@ from pairflip.report.registry import (
     part_of,
 )
 from pairflip.report.stability_words import bound_words, known, level_label, null_words
-from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
+from pairflip.report.style import (
+    BACK,
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    boxes,
+    inches,
+    label_axes,
+    legend_above,
+    name_rows,
+    tell,
+    tinted,
+)
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
     joined,
@@ -134,18 +147,14 @@ def _fractions(
     n_ticks: int = 6,
 ) -> list[Patch]:
     """Draw a bar from 0 to 1 for each row, in two colours; returns what a legend says of these."""
-    from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
 
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     for group, colour in ((chosen, COLOURS[0]), (~chosen, QUIET)):
-        at = np.flatnonzero(group).tolist()
-        if at:
-            ends = zip(at, values[at], strict=True)
-            corners = [[(0, i - 0.35), (v, i - 0.35), (v, i + 0.35), (0, i + 0.35)] for i, v in ends]
-            bars = PolyCollection(corners, facecolors=colour, linewidths=0)
-            ax.add_collection(bars)
+        at = np.flatnonzero(group)
+        if at.size:
+            bars = boxes(ax, 0.0, values[at], at - 0.35, at + 0.35, colour)
             tell(bars, "{0}: {1}", [labels[i] for i in at], [texts[i] for i in at])
     ticks = np.linspace(0, 1, n_ticks)
     ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
@@ -242,19 +251,14 @@ class BandMap:
 
 def draw_bands(bands: BandMap, ax: Axes) -> None:
     """Bands behind the mean spectrum, chosen columns as marks at the bottom."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch
 
     low, high = float(bands.profile.min()), float(bands.profile.max())
     room = 0.08 * (high - low or 1.0)
     bottom, top = low - 2 * room, high + room
     step = float(np.median(np.diff(bands.position))) / 2.0
-    ends = zip(bands.low - step, bands.high + step, strict=True)
-    corners = [[(a, bottom), (b, bottom), (b, top), (a, top)] for a, b in ends]
-    colours = [(*to_rgb(COLOURS[0]), _opacity(f)) for f in bands.frequency]
-    shaded = PolyCollection(corners, facecolors=colours, linewidths=0)
-    ax.add_collection(shaded)
+    colours = [tinted(_opacity(f)) for f in bands.frequency]
+    shaded = boxes(ax, bands.low - step, bands.high + step, bottom, top, colours)
     counts = [f"{round(f * bands.half_samples)} of {bands.half_samples} half-samples" for f in bands.frequency]
     tell(shaded, "{0}: {1}", bands.labels, counts)
     ax.plot(bands.position, bands.profile, color=INK, linewidth=1.2, label="mean of the rows")
@@ -263,8 +267,7 @@ def draw_bands(bands: BandMap, ax: Axes) -> None:
     ax.set_xlim(bands.position[0] - step, bands.position[-1] + step)
     ax.set_ylim(bottom, top)
     label_axes(ax, "number in the name of the column", "mean")
-    shades = (0.25, 0.5, 1.0)
-    scale = [Patch(facecolor=(*to_rgb(COLOURS[0]), _opacity(f)), linewidth=0, label=percent(f)) for f in shades]
+    scale = [Patch(facecolor=tinted(_opacity(f)), linewidth=0, label=percent(f)) for f in (0.25, 0.5, 1.0)]
     legend_above(ax, scale)
 
 
@@ -478,8 +481,6 @@ class CountMap:
 
 def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     """One row for each column, the fuller the colour the more folds."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch, Rectangle
 
     rows, n = counts.columns.size, counts.sizes.size
@@ -487,14 +488,8 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     ax.set_ylim(rows - 0.5, -1.35 if counts.marks else -0.5)  # a row for the flags
     ax.add_patch(Rectangle((-0.5, -0.5), n, rows, facecolor=FAINT, alpha=0.6, linewidth=0))
     at, row = np.nonzero((counts.counts > 0) | counts.final)
-    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-    opacity = 0.05 + 0.95 * counts.fraction[at, row]
-    cells = PolyCollection(
-        np.stack([at, row], axis=1)[:, None, :] + corners,
-        facecolors=[(*to_rgb(COLOURS[0]), round(float(a), 2)) for a in opacity],
-        linewidths=0,
-    )
-    ax.add_collection(cells)
+    colours = [tinted(round(0.05 + 0.95 * float(part), 2)) for part in counts.fraction[at, row]]
+    cells = boxes(ax, at - 0.5, at + 0.5, row - 0.5, row + 0.5, colours)
     tell(
         cells,
         f"{{0}}, {{1}}: {{2}} of {plural(counts.n_folds, 'fold')}{{3}}",
@@ -523,7 +518,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     scale = []
     for part in (0.25, 0.5, 1.0):
         text = f"{percent(part)} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
-        scale.append(Patch(facecolor=(*to_rgb(COLOURS[0]), 0.05 + 0.95 * part), linewidth=0, label=text))
+        scale.append(Patch(facecolor=tinted(0.05 + 0.95 * part), linewidth=0, label=text))
     legend_above(ax, scale)
 
 

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairflip.report.answer import answer_of
-from pairflip.report.registry import BELOW, LABEL, FigureLimits, FigureTable, FigureWords, Ints, PageFigure, part_of
+from pairflip.report.registry import (
+    BELOW,
+    LABEL,
+    FigureLimits,
+    FigureTable,
+    FigureWords,
+    Ints,
+    PageFigure,
+    aligned_rows,
+    part_of,
+)
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.report.vocabulary import vocabulary, what_is_counted
 from pairflip.selection.verdict import baseline, size_to_show
-from pairflip.text import aligned, column_labels, number, plural
+from pairflip.text import column_labels, number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -302,9 +312,8 @@ def _paths_words(curve: SizeCurve, paths: CoefficientPaths, limits: FigureLimits
 
 
 def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats, caption: str) -> FigureTable:
-    """A row for each name, a column for each size; the whole table has the same decimals or the same digits."""
-    texts = np.array(aligned(values.ravel(), least=3), dtype=object).reshape(values.shape)
-    rows = [[name, *line] for name, line in zip(names, texts, strict=True)]
+    """A row for each name, a column for each size."""
+    rows = [[name, *line] for name, line in zip(names, aligned_rows(values, least=3), strict=True)]
     return FigureTable(summary, [head, *(str(k) for k in sizes)], rows, caption)
 
 

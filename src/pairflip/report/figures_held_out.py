@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure, evenly, part_of
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure, aligned_rows, evenly, part_of
 from pairflip.report.style import COLOURS, QUIET, label_axes, legend_above, tell
 from pairflip.report.vocabulary import what_is_counted
 from pairflip.selection.criteria import HALF, auc, class_of, confusion, roc
 from pairflip.selection.verdict import held_out, size_to_show
-from pairflip.text import aligned, clean, explained, number, percent, plural, row_numbers, shorten
+from pairflip.text import clean, explained, number, percent, plural, row_numbers, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,8 +225,7 @@ def _largest_residuals(curve: SizeCurve, size: int, repeats: int, limits: Figure
     rows = np.flatnonzero(times)
     predicted, observed = total[rows] / times[rows], target[rows]
     largest = np.argsort(-np.abs(observed - predicted), kind="stable")[:_RESIDUALS]
-    values = np.column_stack([observed, predicted, observed - predicted])[largest]
-    texts = np.array(aligned(values.ravel()), dtype=object).reshape(values.shape)
+    texts = aligned_rows(np.column_stack([observed, predicted, observed - predicted])[largest])
     mean = f" (mean of the {repeats} predictions of a row)" if repeats > 1 else ""
     return FigureTable(
         "Table: largest residuals",

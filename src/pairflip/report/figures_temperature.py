@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure, evenly
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure, aligned_rows, evenly
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, percent, plural
@@ -178,9 +178,8 @@ def _cooling_words(curve: SizeCurve, curves: Cooling, limits: FigureLimits) -> F
         at = evenly(curves.temperature.size, _ROWS)
         energy, accepted = curves.energy[:, at], np.median(curves.acceptance[:, at], axis=0)
         values = np.column_stack([energy.min(axis=0), np.median(energy, axis=0), energy.max(axis=0)])
-        texts = np.array(aligned(values.ravel(), 5), dtype=object).reshape(values.shape)
-        temperatures = aligned(curves.temperature[at], 3)
-        rows = [[t, *line, percent(a)] for t, line, a in zip(temperatures, texts, accepted, strict=True)]
+        lines = zip(aligned(curves.temperature[at], 3), aligned_rows(values, 5), accepted, strict=True)
+        rows = [[temperature, *line, percent(share)] for temperature, line, share in lines]
     heads = ["Temperature", "Energy: lowest chain", "Median", "Highest", "Acceptance (median)"]
     about = "Energy and acceptance by temperature, over the chains shown"
     return FigureWords(labels, caption, FigureTable("Table: cooling", heads, rows, about))

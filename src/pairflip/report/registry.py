@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.report.style import LEGEND_LINES, TEXT, new_axes
-from pairflip.text import plural
+from pairflip.text import aligned, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,6 +137,12 @@ class PageFigure:
 def part_of(shown: int, total: int, word: str) -> str:
     """``5 of 12 columns``, or ``all 12 columns``."""
     return f"{shown:,} of {plural(total, word)}" if shown < total else f"all {plural(total, word)}"
+
+
+def aligned_rows(values: NDArray[np.float64], digits: int = 4, least: int = 2) -> list[list[str]]:
+    """A table of numbers as texts, all of them with the same decimals or the same digits."""
+    texts = np.array(aligned(values.ravel(), digits, least), dtype=object)
+    return list(texts.reshape(values.shape).tolist())
 
 
 def evenly(count: int, most: int) -> Ints:
