@@ -24,6 +24,7 @@ from pairflip.report.vocabulary import (
     members,
     n_candidates,
     named,
+    named_columns,
     plain,
     size_text,
     target_record,
@@ -45,7 +46,7 @@ from pairflip.selection.verdict import (
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, column_labels, number, percent, plural, quoted, r2_text, shorten, wrapped
+from pairflip.text import clean, number, percent, plural, quoted, r2_text, shorten, wrapped
 
 DOUBT = "Doubt"
 """Label of the bullet about what to doubt."""
@@ -239,8 +240,7 @@ def _recommendation(curve: SizeCurve, size: int) -> str:
     beside = ""
     if curve.always.size:
         those = "those that are" if curve.always.size > 1 else "the one that is"
-        forced = named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH))
-        beside = f" in addition to {those} always in ({forced})"
+        beside = f" in addition to {those} always in ({named_columns(curve.names, curve.always)})"
     return f"Keep {size_text(curve, size)}{beside}: {_names(curve, size)}."
 
 
@@ -336,8 +336,8 @@ def sign_words(curve: SizeCurve, size: int) -> str:
         return f"Coefficients were kept {how}."
     carry, zero = ("carries", "its coefficient is") if len(idle) == 1 else ("carry", "their coefficients are")
     return (
-        f"Coefficients were kept {how}; {named(column_labels(curve.names, idle, NAME_LENGTH))} {carry} no weight in "
-        f"this fit: {zero} zero at the bound, so a smaller size does the same."
+        f"Coefficients were kept {how}; {named_columns(curve.names, idle)} {carry} no weight in this fit: {zero} zero "
+        "at the bound, so a smaller size does the same."
     )
 
 
@@ -381,9 +381,9 @@ def _names(curve: SizeCurve, size: int) -> str:
     for unit, label in zip(units, labels, strict=True):
         columns, item = members(curve, unit), named([label])
         if len(columns) > _LISTED:
-            first, last = (named(column_labels(curve.names, [j], NAME_LENGTH)) for j in (columns[0], columns[-1]))
+            first, last = (named_columns(curve.names, [j]) for j in (columns[0], columns[-1]))
             item += f" ({plural(len(columns), 'column')}, {first} to {last})"
         elif columns:
-            item += f" ({named(column_labels(curve.names, columns, NAME_LENGTH))})"
+            item += f" ({named_columns(curve.names, columns)})"
         items.append(item)
     return joined(items)

@@ -43,13 +43,13 @@ _NOTE = (
 )
 
 
-def curve_page(curve: SizeCurve, about: About, row_names: Sequence[object] | None) -> Page:
+def curve_page(curve: SizeCurve, about: About) -> Page:
     """The page of a curve; its `data` is what the script needs to follow the slider."""
     sizes = [int(k) for k in np.sort(curve.sizes)]
     shown, tried = sizes.index(size_to_show(curve)), [k for k in sizes if k > 0]
     per_size = [curve_tables.of_size(curve, k) for k in sizes]
     answer, book = answer_of(curve), TipBook()
-    drawings = _drawings(curve, sizes, row_names, book, per_size)
+    drawings = _drawings(curve, sizes, about.row_names, book, per_size)
     to = f" to {tried[-1]}" if len(tried) > 1 else ""
     prepared = curve.settings.get("preprocess")
     return Page(
@@ -172,10 +172,5 @@ def facts(curve: SizeCurve) -> Pairs:
 
 def _runs(sizes: list[int]) -> str:
     """Ascending numbers such as "1 to 4, 7"."""
-    runs: list[list[int]] = []
-    for size in sizes:
-        if runs and size == runs[-1][-1] + 1:
-            runs[-1].append(size)
-        else:
-            runs.append([size])
+    runs = np.split(sizes, np.flatnonzero(np.diff(sizes) > 1) + 1)
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

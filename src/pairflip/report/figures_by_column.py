@@ -155,7 +155,7 @@ def _fractions(
         at = np.flatnonzero(group)
         if at.size:
             bars = boxes(ax, 0.0, values[at], at - 0.35, at + 0.35, colour)
-            tell(bars, "{0}: {1}", [labels[i] for i in at], [texts[i] for i in at])
+            tell(bars, "{0}: {1}", [labels[i] for i in at.tolist()], [texts[i] for i in at.tolist()])
     ticks = np.linspace(0, 1, n_ticks)
     ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
     name_rows(ax, labels)

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
@@ -46,6 +46,7 @@ class About:
     dropped: Iterable[str | tuple[str, str]] = ()
     command: str | None = None
     extra: Mapping[str, object] | None = None
+    row_names: Sequence[object] | None = None
 
     def facts(self, record_facts: Pairs) -> Pairs:
         """Facts of a record, with the command before them and what the caller adds behind."""
@@ -192,31 +193,27 @@ def write_report(
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def render(record: Any, *, row_names: Sequence[object] | None = None, **options: Any) -> str:
+def render(record: Any, **options: Any) -> str:
     """The page as text; options as in `write_report`. The same record gives the same text."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from pairflip.comparison.record import Comparison
     from pairflip.report.compared import comparison_page
     from pairflip.report.curve_page import curve_page
     from pairflip.report.probability_words import posterior_page, samples_page
-    from pairflip.search.posterior import Posterior
-    from pairflip.search.sampling import Samples
 
-    about = About(**options)
-    if isinstance(record, SizeCurve):
-        page = curve_page(record, about, row_names)
-    elif isinstance(record, Samples):
-        page = samples_page(record, about)
-    elif isinstance(record, Posterior):
-        page = posterior_page(record, about)
-    elif isinstance(record, Comparison):
-        page = comparison_page(record, about)
-    else:
+    kind, about = type(record).__name__, About(**options)
+    pages: dict[str, Callable[[Any, About], Page]] = {
+        "SizeCurve": curve_page,
+        "Posterior": posterior_page,
+        "Samples": samples_page,
+        "Comparison": comparison_page,
+    }
+    if kind not in pages:
         raise TypeError(
-            f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
-            "select_size, posterior, sample, temper or compare returned."
+            f"the record is a {kind}; expected a SizeCurve, Posterior, Samples or Comparison: what select_size, "
+            "posterior, sample, temper or compare returned."
         )
+    page = pages[kind](record, about)
     style, script = page_text("style.css"), page_text("report.js")
     # The content security policy allows this style and this script, and nothing else.
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]

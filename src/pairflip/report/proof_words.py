@@ -14,7 +14,7 @@ import numpy as np
 
 from pairflip.engines.base import reaches
 from pairflip.report.registry import FigureTable
-from pairflip.report.vocabulary import NAME_LENGTH, named, plain
+from pairflip.report.vocabulary import NAME_LENGTH, named_columns, plain
 from pairflip.text import NOTHING, aligned, column_labels, number, plural
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> str:
     for support in supports[:_SETS]:
         inside, outside = np.setdiff1d(support, best), np.setdiff1d(best, support)
         exchanged = [inside, outside] if 2 * inside.size < proof.k or proof.k > _NAMED else [support]
-        names = (named(column_labels(proof.names, columns.tolist(), NAME_LENGTH)) for columns in exchanged)
-        texts.append(" in place of ".join(names))
+        texts.append(" in place of ".join(named_columns(proof.names, columns) for columns in exchanged))
     if len(supports) > _SETS:
         texts.append(f"and {len(supports) - _SETS:,} more")
     return "; ".join(texts)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.vocabulary import NAME_LENGTH, joined, named, plain, unit_labels, vocabulary, what_is_counted
+from pairflip.report.vocabulary import (
+    NAME_LENGTH,
+    joined,
+    named,
+    named_columns,
+    plain,
+    unit_labels,
+    vocabulary,
+    what_is_counted,
+)
 from pairflip.rules import name_positions
 from pairflip.selection.stability import THRESHOLD, Finding
 from pairflip.selection.verdict import size_to_show
@@ -121,8 +130,8 @@ def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> st
         ends = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
         return f"one of {' to '.join(named([end]) for end in ends)}"
     if len(columns) > _LISTED:
-        return f"one of {len(columns)} columns like {named(column_labels(names, columns[:1], NAME_LENGTH))}"
-    return f"one of {named(column_labels(names, columns, NAME_LENGTH))}"
+        return f"one of {len(columns)} columns like {named_columns(names, columns[:1])}"
+    return f"one of {named_columns(names, columns)}"
 
 
 def _with_frequency(curve: SizeCurve, halves: Stability, size: int, level: Finding) -> str:

@@ -156,7 +156,7 @@ def boxes(ax: Axes, left: Any, right: Any, bottom: Any, top: Any, colours: Any) 
     return ax.add_collection(PolyCollection(list(corners), facecolors=colours, linewidths=0))
 
 
-def tinted(alpha: float) -> tuple[float, ...]:
+def tinted(alpha: float) -> tuple[float, float, float, float]:
     """The first colour, the fainter the lower `alpha`."""
     from matplotlib.colors import to_rgb
 

@@ -380,6 +380,11 @@ def named(labels: Iterable[str]) -> str:
     return joined([f"{_BEGIN}{label}{_END}" for label in labels])
 
 
+def named_columns(names: Sequence[str], columns: Iterable[int]) -> str:
+    """Columns in a sentence, by labels that tell them apart: a, b and c."""
+    return named(column_labels(names, [int(j) for j in columns], NAME_LENGTH))
+
+
 def plain(sentence: str) -> str:
     """A sentence as plain text, names in quotes."""
     return sentence.replace(_BEGIN, "“").replace(_END, "”")
