@@ -36,6 +36,10 @@ STRONG = 0.8
 _ROWS = 150  # of a table that follows the slider
 _NAMES = 6  # that a line of plain text has
 _LABEL = 80
+_STANDARD = (
+    "Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
+    "coefficients tend to be too large and these errors too small."
+)
 
 
 # One line for each size -----------------------------------------------------------------------------------------------
@@ -243,18 +247,14 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
             groups = [unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts]
             cells.append(("Group", groups))
         cells.append(("Coefficient", _by_unit([row.coefficient for row in shown], 4, 4)))
-        if curve.standard_errors is not None:
-            cells.append(("Standard error", _by_unit([row.standard_error for row in shown])))
-            text += (
-                " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, "
-                "so coefficients tend to be too large and these errors too small."
-            )
-        if curve.robust_errors is not None:
-            cells.append(("Robust", _by_unit([row.robust_error for row in shown])))
-            text += f" Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."
-        if curve.clustered_errors is not None:
-            cells.append(("Clustered", _by_unit([row.clustered_error for row in shown])))
-            text += " Clustered ones also hold where rows of a group share their noise."
+        for kind, head, meaning in (
+            ("standard", "Standard error", _STANDARD),
+            ("robust", "Robust", f"Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."),
+            ("clustered", "Clustered", "Clustered ones also hold where rows of a group share their noise."),
+        ):
+            if getattr(curve, f"{kind}_errors") is not None:
+                cells.append((head, _by_unit([getattr(row, f"{kind}_error") for row in shown])))
+                text += f" {meaning}"
         if halves is not None:
             cells.append(("In halves: 5 %", _by_unit([row.coef_5 for row in shown])))
             cells.append(("95 %", _by_unit([row.coef_95 for row in shown])))

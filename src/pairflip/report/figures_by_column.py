@@ -80,7 +80,7 @@ def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None 
     limit
         Largest number of columns shown.
     """
-    bars = FrequencyBars(curve, size_to_show(curve) if size is None else size, limit)
+    bars = FrequencyBars(curve, size, limit)
     return FREQUENCIES.plot(bars, ax, 6.0, 1.3 + _ROW * len(bars.labels))
 
 
@@ -96,7 +96,7 @@ def plot_bands(curve: SizeCurve, ax: Axes | None = None, size: int | None = None
     size
         Number of columns; None: the recommended one.
     """
-    return BANDS.plot(BandMap(curve, size_to_show(curve) if size is None else size), ax)
+    return BANDS.plot(BandMap(curve, size), ax)
 
 
 def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: int = 30) -> Axes:
@@ -164,23 +164,24 @@ def _fractions(
 
 
 class FrequencyBars:
-    """Selection frequencies (R,) in half-samples at one size, the highest first, the chosen columns among them."""
+    """Selection frequencies (R,) in half-samples at a size (None: that to show), the highest and the chosen columns."""
 
-    def __init__(self, curve: SizeCurve, size: int, limit: int = 30) -> None:
+    def __init__(self, curve: SizeCurve, size: int | None = None, limit: int = 30) -> None:
         stability = curve.stability
         if stability is None:
             raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
-        frequency = stability.frequencies[stability.at(size)]
-        chosen = np.isin(stability.columns, stability.chosen[stability.at(size)])
+        self.stability, self.size = stability, size_to_show(curve) if size is None else size
+        frequency = stability.frequencies[stability.at(self.size)]
+        chosen = np.isin(stability.columns, stability.chosen[stability.at(self.size)])
         ranked = np.lexsort((stability.columns, ~chosen, -frequency))
         ranked = ranked[(frequency[ranked] > 0) | chosen[ranked]]
         at = _first(ranked, chosen[ranked], limit)
         columns = stability.columns[at].tolist()
-        self.size, self.unit, self.half_samples = size, what_is_counted(curve), 2 * stability.pairs
+        self.unit, self.half_samples = what_is_counted(curve), 2 * stability.pairs
         self.labels, self.cut = unit_labels(curve, columns, LABEL), part_of(at.size, ranked.size, self.unit)
         self.frequency, self.chosen = frequency[at], chosen[at]
         # Quantiles of the coefficients, and the highest frequency that shuffled targets gave.
-        self.low, self.high = np.array([stability.spread(j, size) for j in columns]).reshape(-1, 2).T
+        self.low, self.high = np.array([stability.spread(j, self.size) for j in columns]).reshape(-1, 2).T
         self.shuffled = float("nan") if curve.null is None else float(np.max(curve.null.highest))
 
 
@@ -196,8 +197,7 @@ def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
 
 
 def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits) -> FigureWords:
-    stability, unit = known(curve, bars.size), bars.unit
-    assert stability is not None
+    stability, unit = bars.stability, bars.unit
     label = (
         f"Bar chart of how many of {bars.half_samples} half-samples selected each {unit} at "
         f"{plural(bars.size, unit)}: {bars.cut}. {BELOW}"
@@ -212,35 +212,41 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
         "share their frequency: each may be selected seldom although one of them is selected always."
         f"{f' {null_words(curve)}' if curve.null is not None else _UNKNOWN if curve.loss.squared else ''}"
     )
-    ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
-    rows = [
-        [name, "yes" if chosen else "no", f"{round(f * bars.half_samples):,} of {bars.half_samples:,}", low, high]
-        for name, chosen, f, (low, high) in zip(bars.labels, bars.chosen, bars.frequency, ends, strict=True)
-    ]
-    heads = [unit.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
+    cells = {
+        unit.capitalize(): bars.labels,
+        "Chosen on all rows": ["yes" if chosen else "no" for chosen in bars.chosen],
+        "Selected in half-samples": [_times(f, bars.half_samples) for f in bars.frequency],
+        "Coefficient, 5 %": aligned(bars.low),
+        "95 %": aligned(bars.high),
+    }
     about = (
         "Selection frequencies, and quantiles of the coefficient over the half-samples that selected the column (where "
         "these are at least ten)"
     )
-    return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
+    return FigureWords([label], caption, FigureTable.of(cells, about, "Table: selection in half-samples"))
+
+
+def _times(fraction: float, total: int) -> str:
+    return f"{round(fraction * total):,} of {total:,}"
 
 
 class BandMap:
     """The mean spectrum, the bands (b,) that half-samples selected, and the columns chosen on all rows, at one size."""
 
-    def __init__(self, curve: SizeCurve, size: int) -> None:
+    def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
         stability = curve.stability
         if stability is None or stability.profile is None:
             raise ValueError(
                 "the curve has no bands; expected half-samples (stability=50) of a table whose names are numbers and "
                 "whose neighbouring columns are alike."
             )
+        self.stability, self.size = stability, size_to_show(curve) if size is None else size
         numbers = name_positions(curve.names)
         order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
-        bands = [each for each in stability.stable_clusters(0.0, size) if np.isfinite(numbers[each.columns]).all()]
-        labels = [level_label(curve, stability, size, each.columns).removeprefix("one of ") for each in bands]
-        chosen = numbers[stability.chosen[stability.at(size)]]
-        self.size, self.half_samples = size, 2 * stability.pairs
+        bands = [each for each in stability.stable_clusters(0.0, self.size) if np.isfinite(numbers[each.columns]).all()]
+        labels = [level_label(curve, stability, self.size, each.columns).removeprefix("one of ") for each in bands]
+        chosen = numbers[stability.chosen[stability.at(self.size)]]
+        self.half_samples = 2 * stability.pairs
         self.position, self.profile = numbers[order], stability.profile[order]
         self.low = np.array([numbers[each.columns].min() for each in bands])
         self.high = np.array([numbers[each.columns].max() for each in bands])
@@ -277,8 +283,6 @@ def _opacity(frequency: float) -> float:
 
 
 def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> FigureWords:
-    stability = known(curve, bands.size)
-    assert stability is not None
     label = (
         f"Mean spectrum with {plural(bands.frequency.size, 'band')} shaded by how many of {bands.half_samples} "
         f"half-samples selected one of their columns. {BELOW}"
@@ -288,14 +292,12 @@ def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> Figur
         "the colour the more often; triangles are the columns chosen on all rows. Neighbours stand in for each other, "
         "so a band may be stable although none of its columns is. Bands are a twentieth of the range or narrower: a "
         "window that was fixed without the target, cut to the columns that were selected. "
-        f"{bound_words(curve, stability, bands.size, clusters=True)}"
+        f"{bound_words(curve, bands.stability, bands.size, clusters=True)}"
     )
-    rows = [
-        [name, f"{round(f * bands.half_samples):,} of {bands.half_samples:,}"]
-        for name, f in zip(bands.labels, bands.frequency, strict=True)
-    ]
+    times = [_times(f, bands.half_samples) for f in bands.frequency]
     about = "Bands of which at least a tenth of the half-samples selected a column"
-    return FigureWords([label], caption, FigureTable("Table: bands", ["Band", "Selected in half-samples"], rows, about))
+    table = FigureTable.of({"Band": bands.labels, "Selected in half-samples": times}, about, "Table: bands")
+    return FigureWords([label], caption, table)
 
 
 @dataclass(frozen=True)
@@ -434,8 +436,7 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     }
     if stability is not None:
         total = 2 * stability.pairs
-        often = [round(stability.frequency(j, size) * total) for j in columns]
-        cells["Selected in half-samples"] = [f"{times:,} of {total:,}" for times in often]
+        cells["Selected in half-samples"] = [_times(stability.frequency(j, size), total) for j in columns]
     cells |= {
         "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
@@ -446,9 +447,7 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
         "Inclusion probabilities (± Monte Carlo error, where models were drawn at random), and selection at "
         f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"
     )
-    rows = [list(row) for row in zip(*cells.values(), strict=True)]
-    table = FigureTable("Table: probabilities and selection", list(cells), rows, about)
-    return FigureWords([label], caption.rstrip(), table)
+    return FigureWords([label], caption.rstrip(), FigureTable.of(cells, about, "Table: probabilities and selection"))
 
 
 class CountMap:
@@ -546,7 +545,7 @@ def _shape(numbers: FrequencyBars | CountMap, wide: bool) -> tuple[float, float]
 FREQUENCIES = PageFigure(
     "half_samples",
     "How often halves of the rows select each column",
-    lambda curve, size, limits: FrequencyBars(curve, size_to_show(curve), min(limits.columns, 30)),
+    lambda curve, size, limits: FrequencyBars(curve, limit=min(limits.columns, 30)),
     (draw_frequencies,),
     words=_frequency_words,
     titles=lambda bars: [bars.cut],
@@ -556,7 +555,7 @@ FREQUENCIES = PageFigure(
 BANDS = PageFigure(
     "bands",
     "Which bands are selected",
-    lambda curve, size, limits: BandMap(curve, size_to_show(curve)),
+    lambda curve, size, limits: BandMap(curve),
     (draw_bands,),
     words=_band_words,
     titles=lambda bands: [f"bands at {plural(bands.size, 'column')}"],

@@ -204,13 +204,16 @@ class _Deviance(Vocabulary):
 
     def ranked(self, size: int) -> ToldNumber:
         """How well rows are ranked."""
-        chosen, ranks = self.corrected(size), self.curve.ranked
-        name = self.ranking[0].upper() + self.ranking[1:]
+        chosen, name = self.corrected(size), self.ranking[0].upper() + self.ranking[1:]
         if chosen is None or chosen.ranked is None:
-            assert ranks is not None
-            return ToldNumber(name, f"{ranks[self.curve.at(size)]:.2f}", "0.5 is chance")
+            return ToldNumber(name, self.rank_text(size), "0.5 is chance")
         value, low, high = (f"{each:.2f}" for each in chosen.ranked)
         return ToldNumber(name, value, f"{low} to {high}; 0.5 is chance")
+
+    def rank_text(self, size: int) -> str:
+        """How well held-out rows are ranked, with two decimals."""
+        assert self.curve.ranked is not None
+        return f"{self.curve.ranked[self.curve.at(size)]:.2f}"
 
     def meaning(self, size: int) -> str:
         share = self.share(size)
@@ -276,16 +279,11 @@ class _Survival(_Deviance):
         return 2.0 * float(self.curve.cv_error[self.curve.at(size)])
 
     def short(self, size: int) -> str:
-        return f"concordance {self.concordance(size)}, {super().short(size)}"
-
-    def concordance(self, size: int) -> str:
-        """How well held-out rows are ranked, with two decimals."""
-        assert self.curve.survival is not None
-        return f"{self.curve.survival.concordance[self.curve.at(size)]:.2f}"
+        return f"concordance {self.rank_text(size)}, {super().short(size)}"
 
     def numbers(self, size: int) -> list[ToldNumber]:
         ranked = self.ranked(size)
-        forced = f"{self.concordance(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
+        forced = f"{self.rank_text(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
         return [ranked._replace(note=_notes(ranked.note, forced))]
 
     def meaning(self, size: int) -> str:
