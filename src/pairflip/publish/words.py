@@ -87,8 +87,8 @@ def _preparation(curve: SizeCurve) -> list[str]:
     words = curve.settings.get("preprocess")
     if not words:
         return []
-    kept = curve.preparation if curve.preprocess is not None else None  # a file may not keep what was fitted
-    alone = kept is not None and kept.row_wise
+    preparation = curve.preparation if curve.preprocess is not None else None  # a file may not keep what was fitted
+    alone = preparation is not None and preparation.row_wise
     how = "each row by itself" if alone else "fitted in every fold without the held-out rows"
     return [
         f"Before that, the {plural(len(curve.raw_names), 'column')} of the table were preprocessed, {how}: {words}."
@@ -112,7 +112,9 @@ def results(curve: SizeCurve) -> list[str]:
     if answer.predicts:
         columns = plain(named_columns(curve.names, curve.supports[curve.at(answer.size)]))
         lead = f"The selected model has {size_text(curve, answer.size)}: {columns}."
-    told = [plain_paragraph(each) for each in (*answer.bullets, *answer.more) if each[0] != _RULES]
+    paragraphs = [plain_paragraph(each) for each in (*answer.bullets, *answer.more) if each[0] != _RULES]
     if (chance := curve.facts.get("p_value")) is not None:
-        told.append(f"Permutation test of the fit to all rows (forward selection, target shuffled): p = {chance:.2g}.")
-    return [lead + preprocessing(curve), *told]
+        paragraphs.append(
+            f"Permutation test of the fit to all rows (forward selection, target shuffled): p = {chance:.2g}."
+        )
+    return [lead + preprocessing(curve), *paragraphs]

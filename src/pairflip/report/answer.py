@@ -179,11 +179,11 @@ def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
     tiles = vocabulary(curve).numbers(size)
     tiles.append(ToldNumber(f"{unit.capitalize()}s", str(size), f"of {n_candidates(curve):,}"))
     if halves is not None:
-        told = levels(halves, size)
-        stable = [level for level in told if level.frequency >= THRESHOLD - 1e-9]
+        chosen = levels(halves, size)
+        stable = [level for level in chosen if level.frequency >= THRESHOLD - 1e-9]
         if any(level.columns.size > 1 for level in stable):
             unit = cluster_word(halves)
-        how = f"of {len(told)}, in at least {percent(THRESHOLD)} of {2 * halves.pairs} {halves.how}"
+        how = f"of {len(chosen)}, in at least {percent(THRESHOLD)} of {2 * halves.pairs} {halves.how}"
         tiles.append(ToldNumber(f"Stable {unit}s", str(len(stable)), how))
     return tiles
 

@@ -283,9 +283,9 @@ def draw_compared_errors(comparison: Comparison, ax: Axes) -> None:
     """RMSE of every method against size; errors far above that without columns are beyond the axis."""
     methods, without = comparison.finished, float(rmse(comparison.without))
     rows = {method.name: [row for row in method.rows if np.isfinite(row.cv_error)] for method in methods}
-    every = [float(rmse(row.cv_error)) for of_method in rows.values() for row in of_method] or [without]
-    low = min(every)
-    top = min(max(every), _ROOM * max(without, low))
+    errors = [float(rmse(row.cv_error)) for of_method in rows.values() for row in of_method] or [without]
+    low = min(errors)
+    top = min(max(errors), _ROOM * max(without, low))
     if low > 0 and needs_log(np.array([low, top]) ** 2):
         plain_log(ax, "y", low, top)
         ax.set_ylim(low / 1.2, top * 1.2)

@@ -508,8 +508,8 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
         flag: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none"}
         colour = COLOURS[1] if mark.recommended else COLOURS[2]
         ax.plot([places[mark.size]], [-0.95], color=colour, label=f"{mark.text}: {mark.size}", **flag)
-    every = -(-n // (8 if inches(ax) < 4 else 20))
-    ax.set_xticks(np.arange(0, n, every), labels=[str(k) for k in counts.sizes[::every]])
+    step = -(-n // (8 if inches(ax) < 4 else 20))
+    ax.set_xticks(np.arange(0, n, step), labels=[str(k) for k in counts.sizes[::step]])
     name_rows(ax, counts.labels)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

@@ -47,9 +47,9 @@ def stability_words(curve: SizeCurve, size: int) -> str:
     unit, same_set = what_is_counted(curve), percent(float(halves.set_frequency[halves.at(size)]))
     same = f"the same {unit} was" if size == 1 else f"the same {size} {unit}s were"
     text = f"In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}"
-    found = levels(halves, size)
-    stable = [level for level in found if level.columns.size == 1 and level.frequency >= THRESHOLD - 1e-9]
-    others = [level for level in found if level not in stable]
+    chosen = levels(halves, size)
+    stable = [level for level in chosen if level.columns.size == 1 and level.frequency >= THRESHOLD - 1e-9]
+    others = [level for level in chosen if level not in stable]
     if size == 1 and all(level.columns.size == 1 for level in others):
         return f"{text}."
     parts = []
@@ -99,17 +99,17 @@ def stability_details(curve: SizeCurve, size: int) -> str:
     halves = known(curve, size)
     if halves is None:
         return ""
-    found, sentences = levels(halves, size), []
-    taken = np.concatenate([level.members for level in found] + [halves.chosen[halves.at(size)]])
+    chosen, sentences = levels(halves, size), []
+    taken = np.concatenate([level.members for level in chosen] + [halves.chosen[halves.at(size)]])
     frequencies = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
-    more_often = sorted((-float(f), j) for j, f in frequencies if j not in taken and f > found[-1].frequency + 1e-9)
+    more_often = sorted((-float(f), j) for j, f in frequencies if j not in taken and f > chosen[-1].frequency + 1e-9)
     if more_often:
         columns = [_with_frequency(curve, halves, size, _alone(j, -f)) for f, j in more_often[:_OTHERS]]
         if len(more_often) > _OTHERS:
             columns.append(f"{len(more_often) - _OTHERS} more")
-        least = level_label(curve, halves, size, found[-1].columns)
+        least = level_label(curve, halves, size, chosen[-1].columns)
         sentences.append(f"Not chosen, but selected more often than {least}: {joined(columns)}.")
-    stable = [level for level in found if level.frequency >= THRESHOLD - 1e-9]
+    stable = [level for level in chosen if level.frequency >= THRESHOLD - 1e-9]
     if stable:
         sentences.append(bound_words(curve, halves, size, any(level.columns.size > 1 for level in stable)))
     return " ".join(sentences)
