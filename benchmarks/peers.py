@@ -28,7 +28,7 @@ from pairflip import SubsetProblem, compare, datasets
 from pairflip.comparison import Comparison
 from pairflip.comparison.peers import BUILT_IN
 from pairflip.comparison.record import MethodResult
-from pairflip.report.figures_compared import energy_points, looks
+from pairflip.report.compared import energy_points, looks
 from pairflip.text import number
 
 FOLDS = int(os.environ.get("PAIRFLIP_FOLDS", 5))

@@ -30,7 +30,7 @@ def test_it_prints_the_answer_and_writes_a_folder(data, tmp_path, monkeypatch):
     assert found["quick"].chosen == 2
     assert "<h2>Error against size</h2>" in (folder / "compare.html").read_text()
     assert_refused(invoke("compare", data, *QUICK), "data-compared", "--force")
-    monkeypatch.setattr("pairflip.report.record_pages.FIGURES", {})  # to spare the time
+    monkeypatch.setattr("pairflip.report.compared.FIGURES", {})  # to spare the time
     again = invoke("compare", data, *QUICK, "--force", "--json")
     assert json.loads(again.stdout)["kind"] == "pairflip comparison"
 
@@ -39,7 +39,7 @@ def test_ctrl_c_shows_what_is_finished(data, monkeypatch):
     def stop(columns, target, sizes):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairflip.report.record_pages.FIGURES", {})
+    monkeypatch.setattr("pairflip.report.compared.FIGURES", {})
     monkeypatch.setitem(PEERS, "pls", type(PEERS["omp"])("pls", "PLS", "", find=stop))
     result = invoke("compare", data, *QUICK)
     assert result.exit_code == 130

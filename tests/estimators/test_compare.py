@@ -12,9 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from pairflip import Comparison, SubsetProblem, compare, select_size
 from pairflip.comparison import register_peer
 from pairflip.comparison.registry import PEERS, chosen_peers
-from pairflip.report.comparison_words import rmse, rmse_se
+from pairflip.report.compared import rmse, rmse_se, save_comparison_figures
 from pairflip.report.page import render
-from pairflip.report.record_pages import save_comparison_figures
 from pairflip.selection.folds import as_folds
 
 M, N, SIZES = 40, 10, range(1, 5)

@@ -13,6 +13,7 @@ from _page import Outline, words
 from pairflip import SubsetProblem, anneal
 from pairflip.report import notebook
 from pairflip.report.answer import answer_of
+from pairflip.report.vocabulary import named, pieces
 
 CURVE = make_curve()
 
@@ -24,8 +25,8 @@ def curve_html():
 
 def test_a_curve_shows_its_answer_its_table_and_its_figure():
     answer = answer_of(CURVE)
-    for pieces in (answer.headline, *(text for _, text in answer.bullets)):
-        assert "".join(text for text, _ in pieces) in words(curve_html())
+    for sentence in (answer.headline, *(text for _, text in answer.bullets)):
+        assert "".join(text for text, _ in pieces(sentence)) in words(curve_html())
     assert curve_html().count("<tr>") == 1 + CURVE.sizes.size
     (svg,) = re.findall(r"<svg.*</svg>", curve_html(), re.DOTALL)
     tips = [e.text for e in ET.fromstring(svg).iter("title")]
@@ -78,5 +79,5 @@ def test_a_trace_shows_what_it_found():
 
 
 def test_words_that_are_no_names_are_escaped_too():
-    html = notebook._pieces([("class <i>", False), ("<b>", True)])
+    html = notebook._sentence("class <i>" + named(["<b>"]))
     assert words(f"<p>{html}</p>") == "class <i><b>"

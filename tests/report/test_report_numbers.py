@@ -7,16 +7,18 @@ import pytest
 
 from _curves import LONG, make_curve, plain_names
 from pairflip import text
-from pairflip.report import curve_tables, numbers
-from pairflip.report.numbers import count_map, error_bars
-from pairflip.selection.verdict import held_out
+from pairflip.report import curve_tables
+from pairflip.report.figures_by_column import CountMap
+from pairflip.report.figures_by_size import ErrorBars, marks
+from pairflip.report.figures_held_out import HeldOutPoints
+from pairflip.selection.verdict import held_out, size_to_show
 
 CURVE = make_curve()
 
 
 def test_error_bars_are_one_standard_error_and_sorted_by_size():
     curve = make_curve(sizes=[5, 2, 7])
-    bars, at = error_bars(curve), curve.at(curve.best_size)
+    bars, at = ErrorBars(curve), curve.at(curve.best_size)
     assert bars.sizes.tolist() == [2, 5, 7]
     np.testing.assert_allclose((bars.high**2 - bars.low**2)[0] / 2, 2 * curve.cv_error_se[curve.at(2)])
     assert bars.limit**2 / 2 == pytest.approx(curve.cv_error[at] + curve.cv_error_se[at])
@@ -25,20 +27,20 @@ def test_error_bars_are_one_standard_error_and_sorted_by_size():
 
 
 def test_size_0_is_a_line_and_not_a_size():
-    bars = error_bars(CURVE)
+    bars = ErrorBars(CURVE)
     assert bars.sizes.tolist() == list(range(1, 9))
     assert bars.without == pytest.approx(held_out(CURVE, 0).rmse)
     forced = replace(CURVE, always=np.array([23]), always_coefs=np.ones((9, 1)))
     uncentred = replace(CURVE, settings={"center": None})
-    texts = [error_bars(curve).without_text for curve in (CURVE, forced, uncentred)]
+    texts = [ErrorBars(curve).without_text for curve in (CURVE, forced, uncentred)]
     assert texts == ["mean alone", "forced columns alone", "zero for every row"]
 
 
 def test_marks_are_the_recommended_size_and_one_worth_knowing():
-    assert [(m.size, m.text) for m in numbers.marks(CURVE)] == [(4, "recommended")]
+    assert [(m.size, m.text) for m in marks(CURVE)] == [(4, "recommended")]
     two = make_curve(columns=60, rows=100, sizes=range(1, 9), names=plain_names(60), noise=2.5)
     assert two.one_se_size < two.best_size
-    assert [(m.size, m.text, m.recommended) for m in numbers.marks(two)] == [
+    assert [(m.size, m.text, m.recommended) for m in marks(two)] == [
         (two.one_se_size, "recommended", True),
         (two.best_size, "lowest error", False),
     ]
@@ -48,26 +50,26 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     noise = make_curve(rows=40, noise=8, seed=0)
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
     assert noise.best_size == 0
-    assert numbers.size_to_show(noise) == lowest
-    assert [(m.size, m.recommended) for m in numbers.marks(noise)] == [(lowest, False)]
+    assert size_to_show(noise) == lowest
+    assert [(m.size, m.recommended) for m in marks(noise)] == [(lowest, False)]
     assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 
 
 def test_counts_are_ordered_cut_and_say_so():
-    counts, total = count_map(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
+    counts, total = CountMap(CURVE, limit=6), CURVE.selection_counts.sum(axis=0)
     assert counts.columns.tolist() == np.argsort(-total, kind="stable")[:6].tolist()
     assert counts.cut == f"6 most selected of {np.count_nonzero(total)} columns"
     np.testing.assert_array_equal(counts.counts, CURVE.selection_counts[1:, counts.columns])
     np.testing.assert_allclose(counts.fraction * CURVE.n_folds, counts.counts)
     assert counts.final[3].sum() == 4
-    assert count_map(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
+    assert CountMap(CURVE).cut == f"all {np.count_nonzero(total)} columns selected in any fold"
     wide = make_curve(columns=2000, names=plain_names(2000))
-    assert count_map(wide).columns.size == 40
-    assert wide.selection_counts.sum(axis=0)[count_map(wide).columns].min() > 0
+    assert CountMap(wide).columns.size == 40
+    assert wide.selection_counts.sum(axis=0)[CountMap(wide).columns].min() > 0
 
 
 def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
-    full, thin, errors = numbers.held_out(CURVE), numbers.held_out(CURVE, limit=30), held_out(CURVE, 4)
+    full, thin, errors = HeldOutPoints(CURVE), HeldOutPoints(CURVE, limit=30), held_out(CURVE, 4)
     assert (full.size, len(full.names), len(thin.names)) == (4, 60, 30)
     assert (full.rmse, full.explained) == (thin.rmse, thin.explained)
     assert full.rmse == errors.rmse
@@ -80,9 +82,9 @@ def test_thinned_predictions_keep_outliers_and_the_numbers_of_all_rows():
 def test_wild_predictions_of_a_size_are_outside_its_axes_and_counted():
     predictions = CURVE.predictions.copy()
     predictions[4, 7], predictions[8, 9] = 1e6, -1e9
-    points = numbers.held_out(replace(CURVE, predictions=predictions), 4)
+    points = HeldOutPoints(replace(CURVE, predictions=predictions), 4)
     low, high = CURVE.observed.min(), CURVE.observed.max()
-    assert (points.beyond, numbers.held_out(CURVE, 4).beyond) == (1, 0)
+    assert (points.beyond, HeldOutPoints(CURVE, 4).beyond) == (1, 0)
     assert low - (high - low) <= points.axis[0] <= low
     assert high <= points.axis[1] <= high + (high - low)
     assert points.residual_axis[0] > -100

@@ -16,6 +16,7 @@ from _page import Outline, data_of, text_of, words
 from pairflip.report import write_report
 from pairflip.report.answer import answer_of
 from pairflip.report.page import render
+from pairflip.report.vocabulary import pieces
 from pairflip.selection.curve import StandIns
 from pairflip.selection.verdict import held_out, recommended_size, size_to_show
 
@@ -157,8 +158,8 @@ def test_the_answer_box_is_that_of_the_answer():
         assert f'class="answer {mood}"' in box
         assert answer.mood == mood
         told = words(box).replace("\u00a0%", " %")
-        for pieces in (answer.headline, *(text for _, text in answer.bullets + answer.more)):
-            assert "".join(text for text, _ in pieces) in told
+        for sentence in (answer.headline, *(text for _, text in answer.bullets + answer.more)):
+            assert "".join(text for text, _ in pieces(sentence)) in told
         assert box.count("<li>") == len(answer.bullets) + len(answer.cautions)
         assert box.count("<dt>") == (3 if answer.predicts else 0), "error, R2 and columns; no half-samples"
         assert box.count("<strong>") == 1

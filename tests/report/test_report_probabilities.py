@@ -12,7 +12,7 @@ from _curves import odd_problem as problem
 from _errors import sentence_of
 from _page import Outline, text_of, words
 from pairflip import Samples, SizeCurve, SubsetProblem, posterior, sample, select_size, temper, write_report
-from pairflip.report.numbers import probability_bars
+from pairflip.report.figures_by_column import probability_bars
 from pairflip.report.page import render
 from pairflip.report.probability_words import model_doubts, model_rates, set_doubts
 from pairflip.selection import with_posterior

@@ -12,7 +12,7 @@ from _groups import combined_case, people
 from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
 from pairflip.report import write_report
 from pairflip.report.answer import answer_of
-from pairflip.report.numbers import count_map
+from pairflip.report.figures_by_column import CountMap
 from pairflip.selection.folds import as_folds
 
 
@@ -128,7 +128,7 @@ def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
     page = write_report(curve, tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("How many groups", "Which groups:", "size (number of groups)", "2 groups (6 columns", ">Group<"):
         assert words in page
-    counts = count_map(curve)
+    counts = CountMap(curve)
     assert counts.labels[:2] == ["pair", "race"]
     assert counts.cut.endswith("groups selected in any fold")
     trace = best_subset(problem_of(*people()[:2]), 2)

@@ -45,7 +45,7 @@ def compare(
     from pairflip.comparison import compare as run
     from pairflip.comparison.registry import chosen_peers
     from pairflip.interrupt import exit_code
-    from pairflip.report.record_pages import save_comparison_figures
+    from pairflip.report.compared import save_comparison_figures
 
     o.check_cv(cv)
     chosen_peers(methods, None)  # what is wrong with the names is said before the table is read

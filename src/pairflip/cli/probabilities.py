@@ -16,7 +16,6 @@ from pairflip.cli.results import Cell, Lines, checked_place, is_table_file, writ
 from pairflip.text import json_list, number, percent, plural, short
 
 if TYPE_CHECKING:
-    from pairflip.report.vocabulary import Piece
     from pairflip.search.posterior import Posterior
     from pairflip.search.sampling import Samples
     from pairflip.tables import Table
@@ -207,7 +206,7 @@ def _write(
     table: Table,
 ) -> None:
     """Write a folder, or the columns alone into a file; print the record if JSON is wanted."""
-    from pairflip.report.record_pages import save_probability_figures
+    from pairflip.report.probability_words import save_probability_figures
 
     record |= {"target": table.target, "source": table.source}
     if is_table_file(place):
@@ -257,7 +256,7 @@ def _print_sample(result: Samples, record: Mapping[str, Any], most: int) -> None
 
 
 def _print(
-    answer: Iterable[Piece],
+    answer: str,
     doubts: Iterable[str],
     tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]],
     conditions: Iterable[str],

@@ -193,7 +193,7 @@ class Comparison:
 
     def summary(self) -> str:
         """What `print(comparison)` shows: a sentence, then one line for each method."""
-        from pairflip.report.comparison_words import summary
+        from pairflip.report.compared import summary
 
         return summary(self)
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pairflip.publish import latex, model, words
 from pairflip.publish.figures import published_figures
-from pairflip.publish.workbook import workbook
 from pairflip.report.curve_tables import column_table, size_table
+from pairflip.report.figures_held_out import row_labels
 from pairflip.report.frames import curve_tables
-from pairflip.report.numbers import row_labels
 from pairflip.report.save import figure_bytes, made_folder, write_whole
-from pairflip.text import clean
+from pairflip.text import clean, shorten
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -24,6 +24,8 @@ __all__ = ["left_out", "publish"]
 
 _NEEDS = {"tables.xlsx": "openpyxl", "model.onnx": "onnx"}
 _PUBLISHED = "183mm"  # the figures of the document
+_MOST_ROWS = 1_048_575  # that a sheet of Excel has, below its heads
+_MOST_CHARACTERS = 32_000  # of its cells
 
 
 def left_out() -> list[str]:
@@ -93,4 +95,16 @@ def _workbook(curve: SizeCurve, linear: model.LinearModel, row_names: Sequence[s
     first = frames.pop("curve")
     chosen = {name: frame[frame["size"] == linear.size] if "size" in frame else frame for name, frame in frames.items()}
     notes = {"notes": pd.DataFrame({"note": linear.notes})} if linear.notes else {}
-    return workbook({"sizes": first, **chosen, **notes})
+    buffer = io.BytesIO()
+    with pd.ExcelWriter(buffer, engine="openpyxl") as writer:
+        for name, frame in ({"sizes": first} | chosen | notes).items():
+            cut = frame.head(_MOST_ROWS).rename(columns=_cell).map(_cell)
+            cut.to_excel(writer, sheet_name=name, index=False, freeze_panes=(1, 0), inf_rep="")
+            for cell in (cell for row in writer.sheets[name].iter_rows() for cell in row if cell.data_type in "fes"):
+                cell.data_type = "s"  # a text is a text and never a formula,
+                cell.quotePrefix = str(cell.value)[:1] in ("=", "+", "-", "@")  # not even when a reader edits the cell
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return shorten(clean(value), _MOST_CHARACTERS) if isinstance(value, str) else value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.numbers import row_labels
+from pairflip.report.figures_held_out import row_labels
 from pairflip.report.registry import FigureLimits, figures_of
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, legend_above, new_axes
 from pairflip.selection.prediction import used_columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pairflip.report.answer import answer_of, plain_paragraph
-from pairflip.report.vocabulary import NAME_LENGTH, named, plain, size_text, vocabulary
+from pairflip.report.vocabulary import named, named_columns, plain, size_text, vocabulary
 from pairflip.rules import ALL_POSITIVE
 from pairflip.selection.verdict import single_rows
-from pairflip.text import column_labels, plural
+from pairflip.text import plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -87,8 +87,8 @@ def _preparation(curve: SizeCurve) -> list[str]:
     words = curve.settings.get("preprocess")
     if not words:
         return []
-    kept = curve.preparation if curve.preprocess is not None else None  # a file may not keep what was fitted
-    alone = kept is not None and kept.row_wise
+    preparation = curve.preparation if curve.preprocess is not None else None  # a file may not keep what was fitted
+    alone = preparation is not None and preparation.row_wise
     how = "each row by itself" if alone else "fitted in every fold without the held-out rows"
     return [
         f"Before that, the {plural(len(curve.raw_names), 'column')} of the table were preprocessed, {how}: {words}."
@@ -97,10 +97,9 @@ def _preparation(curve: SizeCurve) -> list[str]:
 
 def _limits(curve: SizeCurve) -> list[str]:
     """Sentences on what models had to have and to keep."""
-    sentences = [plain(pieces) for label, pieces in answer_of(curve).more if label == _RULES]
+    sentences = [plain(text) for label, text in answer_of(curve).more if label == _RULES]
     if curve.always.size:
-        forced = plain(named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)))
-        sentences.append(f"Every model contained {forced}.")
+        sentences.append(f"Every model contained {plain(named_columns(curve.names, curve.always))}.")
     if signs := curve.settings.get("signs"):
         sentences.append(f"Coefficients were kept {'positive' if signs == ALL_POSITIVE else 'to given signs'}.")
     return sentences
@@ -111,10 +110,11 @@ def results(curve: SizeCurve) -> list[str]:
     answer = answer_of(curve)
     lead = plain(answer.headline)
     if answer.predicts:
-        columns = curve.supports[curve.at(answer.size)].tolist()
-        lead = f"The selected model has {size_text(curve, answer.size)}"
-        lead += f": {plain(named(column_labels(curve.names, columns, NAME_LENGTH)))}."
-    told = [plain_paragraph(each) for each in (*answer.bullets, *answer.more) if each[0] != _RULES]
+        columns = plain(named_columns(curve.names, curve.supports[curve.at(answer.size)]))
+        lead = f"The selected model has {size_text(curve, answer.size)}: {columns}."
+    paragraphs = [plain_paragraph(each) for each in (*answer.bullets, *answer.more) if each[0] != _RULES]
     if (chance := curve.facts.get("p_value")) is not None:
-        told.append(f"Permutation test of the fit to all rows (forward selection, target shuffled): p = {chance:.2g}.")
-    return [lead + preprocessing(curve), *told]
+        paragraphs.append(
+            f"Permutation test of the fit to all rows (forward selection, target shuffled): p = {chance:.2g}."
+        )
+    return [lead + preprocessing(curve), *paragraphs]

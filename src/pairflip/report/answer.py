@@ -5,7 +5,7 @@ It is written here and nowhere else: `print(curve)`, the command line, the page 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,17 +14,17 @@ import numpy as np
 from pairflip.least_squares import Floats
 from pairflip.report.cautions import cautions_of
 from pairflip.report.predicted_words import average_words
-from pairflip.report.proof_words import proof_of, proof_pieces
+from pairflip.report.proof_words import proof_of, proof_words
 from pairflip.report.stability_words import cluster_word, known, levels, null_words, stability_details, stability_words
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
     Paragraph,
-    Piece,
     ToldNumber,
     joined,
     members,
     n_candidates,
     named,
+    named_columns,
     plain,
     size_text,
     target_record,
@@ -46,7 +46,7 @@ from pairflip.selection.verdict import (
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, column_labels, number, percent, plural, quoted, r2_text, shorten, wrapped
+from pairflip.text import clean, number, percent, plural, quoted, r2_text, shorten, wrapped
 
 DOUBT = "Doubt"
 """Label of the bullet about what to doubt."""
@@ -60,7 +60,7 @@ class Answer:
     predicts: bool  # whether some columns predict clearly better than the mean (or than the forced columns alone)
     size: int  # the recommended number of columns, 0 if nothing predicts
     other_size: int | None  # a second one that is worth knowing
-    headline: tuple[Piece, ...]  # the recommendation in one sentence
+    headline: str  # the recommendation in one sentence
     bullets: tuple[Paragraph, ...]  # how well it predicts, how stable it is, proved or not, what to doubt
     more: tuple[Paragraph, ...]
     cautions: tuple[str, ...]  # reasons to doubt it, each with what to do, explained
@@ -145,34 +145,32 @@ def answer_of(curve: SizeCurve) -> Answer:
     """The answer that the curve supports."""
     clear, size, other = predicts(curve), size_to_show(curve), None
     cautions, words = list(cautions_of(curve, size, clear)), vocabulary(curve)
-    stability = stability_words(curve, size)
-    more: list[tuple[str, list[Piece]]] = [("Rows", [(moments_words(curve), False)]), ("Rules", _rules(curve))]
+    stability, details = stability_words(curve, size), stability_details(curve, size)
+    more = [("Rows", moments_words(curve)), ("Rules", _rules(curve))]
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
         headline = _recommendation(curve, size)
-        well = [(words.how_well(size), False), *_outer_words(curve)]
         bullets = [
-            ("Prediction", _sentences(well, [(average_words(curve), False)])),
-            ("Stability", _sentences([(_size_words(curve, size, other), False)], stability)),
+            ("Prediction", _sentences(words.how_well(size), _outer_words(curve), average_words(curve))),
+            ("Stability", _sentences(_size_words(curve, size, other), stability)),
             _proof(curve, size),
         ]
-        more += [("Numbers", [(words.meaning(size), False)]), ("Targets", _target_words(curve, size))]
-        more.append(("Shrinkage", [(shrinkage_words(curve), False)]))
-        more.append(("Half-samples", stability_details(curve, size)))
+        more += [("Numbers", words.meaning(size)), ("Targets", _target_words(curve, size))]
+        more += [("Shrinkage", shrinkage_words(curve)), ("Half-samples", details)]
     else:
         than = "the columns that are always in the model" if curve.always.size else words.mean
-        headline = [(f"No set of columns predicts the {words.predicted} better than {than}.", False)]
-        bullets = [("Prediction", [*_best_tried(curve, size), *_outer_words(curve)])]
-        more.append(("Half-samples", _sentences(stability, stability_details(curve, size))))
+        headline = f"No set of columns predicts the {words.predicted} better than {than}."
+        bullets = [("Prediction", _sentences(_best_tried(curve, size), _outer_words(curve)))]
+        more.append(("Half-samples", _sentences(stability, details)))
     if curve.outer is not None:
         sizes = ", ".join(str(each) for each in curve.outer.sizes.tolist())
-        told = f"there, size and columns were chosen anew without the rows predicted; sizes chosen: {sizes}."
-        more.append(("Outer folds", [(told, False)]))
-    more.append(("Signs", sign_words(curve, size) if curve.settings.get("signs") else []))
-    more.append(("Shuffled targets", [(null_words(curve), False)]))
-    bullets.append((DOUBT, [(" ".join(each.short for each in cautions), False)]))
+        anew = "there, size and columns were chosen anew without the rows predicted"
+        more.append(("Outer folds", f"{anew}; sizes chosen: {sizes}."))
+    more += [("Signs", sign_words(curve, size)), ("Shuffled targets", null_words(curve))]
+    bullets.append((DOUBT, " ".join(each.short for each in cautions)))
+    bullets, more = ([(label, text) for label, text in paragraphs if text] for paragraphs in (bullets, more))
     texts = tuple(each.text for each in cautions)
-    return Answer(clear, size * clear, other, tuple(headline), _paragraphs(bullets), _paragraphs(more), texts)
+    return Answer(clear, size * clear, other, headline, tuple(bullets), tuple(more), texts)
 
 
 def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
@@ -181,11 +179,11 @@ def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
     tiles = vocabulary(curve).numbers(size)
     tiles.append(ToldNumber(f"{unit.capitalize()}s", str(size), f"of {n_candidates(curve):,}"))
     if halves is not None:
-        told = levels(halves, size)
-        stable = [level for level in told if level.frequency >= THRESHOLD - 1e-9]
+        chosen = levels(halves, size)
+        stable = [level for level in chosen if level.frequency >= THRESHOLD - 1e-9]
         if any(level.columns.size > 1 for level in stable):
             unit = cluster_word(halves)
-        how = f"of {len(told)}, in at least {percent(THRESHOLD)} of {2 * halves.pairs} {halves.how}"
+        how = f"of {len(chosen)}, in at least {percent(THRESHOLD)} of {2 * halves.pairs} {halves.how}"
         tiles.append(ToldNumber(f"Stable {unit}s", str(len(stable)), how))
     return tiles
 
@@ -195,22 +193,12 @@ def plain_paragraph(paragraph: Paragraph) -> str:
     return f"{paragraph[0]}: {plain(paragraph[1])}"
 
 
-def _paragraphs(paragraphs: Iterable[tuple[str, list[Piece]]]) -> tuple[Paragraph, ...]:
-    """Those that say something."""
-    each = ((label, _sentences(pieces)) for label, pieces in paragraphs)
-    return tuple((label, tuple(pieces)) for label, pieces in each if pieces)
+def _sentences(*sentences: str) -> str:
+    """Those that say something, one after the other."""
+    return " ".join(filter(None, sentences))
 
 
-def _sentences(*parts: list[Piece]) -> list[Piece]:
-    """Sentences one after the other, with one space between them and none before the first."""
-    pieces: list[Piece] = []
-    for part in parts:
-        if part and (first := part[0][0].lstrip()):
-            pieces += [(" ", False)] * bool(pieces) + [(first, part[0][1]), *part[1:]]
-    return pieces
-
-
-def _rules(curve: SizeCurve) -> list[Piece]:
+def _rules(curve: SizeCurve) -> str:
     """What was asked for about columns that may be chosen together."""
     settings, texts = curve.settings, []
     if settings.get("one_per_group"):
@@ -220,7 +208,7 @@ def _rules(curve: SizeCurve) -> list[Piece]:
         texts.append(f"No two columns are closer than {number(settings['min_distance'], 6)} ({by}).")
     if settings.get("hierarchy"):
         texts.append("A product is chosen only together with its factors.")
-    return [(" ".join(texts), False)]
+    return " ".join(texts)
 
 
 def moments_words(curve: SizeCurve) -> str:
@@ -247,14 +235,13 @@ def missing_words(missing: Mapping[str, int]) -> str:
     return f"{plural(missing[''], 'row')} with missing values {were} left out: {columns}{more}."
 
 
-def _recommendation(curve: SizeCurve, size: int) -> list[Piece]:
+def _recommendation(curve: SizeCurve, size: int) -> str:
     """Headline where columns predict: what to keep."""
-    headline: list[Piece] = [(f"Keep {size_text(curve, size)}", False)]
+    beside = ""
     if curve.always.size:
         those = "those that are" if curve.always.size > 1 else "the one that is"
-        headline.append((f" in addition to {those} always in (", False))
-        headline += [*named(column_labels(curve.names, curve.always.tolist(), NAME_LENGTH)), (")", False)]
-    return [*headline, (": ", False), *_names(curve, size), (".", False)]
+        beside = f" in addition to {those} always in ({named_columns(curve.names, curve.always)})"
+    return f"Keep {size_text(curve, size)}{beside}: {_names(curve, size)}."
 
 
 def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
@@ -277,39 +264,37 @@ def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
     return "; ".join(texts) + "." * bool(texts)
 
 
-def _proof(curve: SizeCurve, size: int) -> tuple[str, list[Piece]]:
+def _proof(curve: SizeCurve, size: int) -> Paragraph:
     """Whether it is proved that no other columns fit all rows better."""
     if (proof := proof_of(curve, size)) is not None:
-        (first, _), *rest = proof_pieces(proof, chosen=units_of(curve, size))
-        return "Proved", [(first.removeprefix("Proved: "), False), *rest]
+        return "Proved", proof_words(proof, chosen=units_of(curve, size)).removeprefix("Proved: ")
     unit = what_is_counted(curve)
     others = f"another {unit}" if size == 1 else f"other sets of {plural(size, unit)}"
-    return "Not proved", [(f"{others} may fit better.", False)]
+    return "Not proved", f"{others} may fit better."
 
 
-def _best_tried(curve: SizeCurve, best: int) -> list[Piece]:
+def _best_tried(curve: SizeCurve, best: int) -> str:
     """The best size that was tried where nothing predicts."""
     words, tried = vocabulary(curve), [int(k) for k in curve.sizes if k > 0]
     lower = curve.cv_error[curve.at(best)] < curve.cv_error[curve.at(0)]
     errors = f"{words.compared(best, 0)} with the {baseline(curve)}"
     of = f"of sizes {tried[0]} to {tried[-1]}, " if len(tried) > 1 else ""
-    return [
-        (f"{of}{size_text(curve, best)} did best on held-out rows (", False),
-        *_names(curve, best),
-        (f"), but the error is {'hardly' if lower else 'no'} lower: {errors}{_chance(curve, best)}. ", False),
-        (f"Do not rely on {'it' if best == 1 else 'them'}.", False),
-    ]
+    return (
+        f"{of}{size_text(curve, best)} did best on held-out rows ({_names(curve, best)}), but the error is "
+        f"{'hardly' if lower else 'no'} lower: {errors}{_chance(curve, best)}. Do not rely on "
+        f"{'it' if best == 1 else 'them'}."
+    )
 
 
-def _target_words(curve: SizeCurve, size: int) -> list[Piece]:
+def _target_words(curve: SizeCurve, size: int) -> str:
     """R2 of each of several targets, and the unit of the errors."""
     if curve.targets is None:
-        return []
+        return ""
     units = "errors are in units of each target's standard deviation; " if curve.settings.get("scale_targets") else ""
     r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
     if curve.outer is not None and curve.outer.target_r2 is not None:
-        r2 += [("; in outer folds: ", False), *_r2_of_targets(curve.targets.names, curve.outer.target_r2)]
-    return [(f"{units}R2 on held-out rows: ", False), *r2, (".", False)]
+        r2 += f"; in outer folds: {_r2_of_targets(curve.targets.names, curve.outer.target_r2)}"
+    return f"{units}R2 on held-out rows: {r2}."
 
 
 def rule_words(curve: SizeCurve) -> str:
@@ -340,36 +325,35 @@ def shrinkage_words(curve: SizeCurve) -> str:
     return f"{text}."
 
 
-def sign_words(curve: SizeCurve, size: int) -> list[Piece]:
-    """That coefficients were kept to signs, and which columns carry no weight for that."""
-    how = "positive" if curve.settings["signs"] == ALL_POSITIVE else "to the signs that were asked for"
+def sign_words(curve: SizeCurve, size: int) -> str:
+    """That coefficients were kept to signs, where any were given, and which columns carry no weight for that."""
+    if not (signs := curve.settings.get("signs")):
+        return ""
+    how = "positive" if signs == ALL_POSITIVE else "to the signs that were asked for"
     at = curve.at(size)
     idle = curve.supports[at][np.asarray(curve.coefs[at]) == 0].tolist()
     if not idle:
-        return [(f"Coefficients were kept {how}.", False)]
+        return f"Coefficients were kept {how}."
     carry, zero = ("carries", "its coefficient is") if len(idle) == 1 else ("carry", "their coefficients are")
-    return [
-        (f"Coefficients were kept {how}; ", False),
-        *named(column_labels(curve.names, idle, NAME_LENGTH)),
-        (f" {carry} no weight in this fit: {zero} zero at the bound, so a smaller size does the same.", False),
-    ]
+    return (
+        f"Coefficients were kept {how}; {named_columns(curve.names, idle)} {carry} no weight in this fit: {zero} zero "
+        "at the bound, so a smaller size does the same."
+    )
 
 
-def _r2_of_targets(names: list[str], shares: Floats) -> list[Piece]:
+def _r2_of_targets(names: list[str], shares: Floats) -> str:
     """Targets, each with its R2."""
-    pieces: list[Piece] = []
-    for name, share in zip(names, shares.tolist(), strict=True):
-        pieces += [(", " if pieces else "", False), (shorten(clean(name), 60), True), (f" {r2_text(share)}", False)]
-    return pieces
+    each = zip(names, shares.tolist(), strict=True)
+    return ", ".join(f"{named([shorten(clean(name), 60)])} {r2_text(share)}" for name, share in each)
 
 
-def _outer_words(curve: SizeCurve) -> list[Piece]:
+def _outer_words(curve: SizeCurve) -> str:
     """The error in the cross validation around the whole selection."""
     outer, words = curve.outer, vocabulary(curve)
     if outer is None:
-        return []
+        return ""
     error = f"{words.minimized} {number(float(words.shown(outer.error)), 3)}, {words.explains} {r2_text(outer.r2)}"
-    return [(f" In {outer.sizes.size} outer folds: {error}.", False)]
+    return f"In {outer.sizes.size} outer folds: {error}."
 
 
 def _chance(curve: SizeCurve, best: int) -> str:
@@ -387,7 +371,7 @@ def _chance(curve: SizeCurve, best: int) -> str:
     return ", and not lower once it is corrected for the choice of the size"
 
 
-def _names(curve: SizeCurve, size: int) -> list[Piece]:
+def _names(curve: SizeCurve, size: int) -> str:
     """The chosen columns; of groups, each with its columns, of many the first and the last."""
     units = units_of(curve, size)
     labels = unit_labels(curve, units, NAME_LENGTH)
@@ -395,12 +379,11 @@ def _names(curve: SizeCurve, size: int) -> list[Piece]:
         return named(labels)
     items = []
     for unit, label in zip(units, labels, strict=True):
-        columns = members(curve, unit)
-        item: list[Piece] = [(label, True)]
+        columns, item = members(curve, unit), named([label])
         if len(columns) > _LISTED:
-            (first,), (last,) = (column_labels(curve.names, [j], NAME_LENGTH) for j in (columns[0], columns[-1]))
-            item += [(f" ({plural(len(columns), 'column')}, ", False), (first, True), (" to ", False), (last, True)]
+            first, last = (named_columns(curve.names, [j]) for j in (columns[0], columns[-1]))
+            item += f" ({plural(len(columns), 'column')}, {first} to {last})"
         elif columns:
-            item += [(" (", False), *named(column_labels(curve.names, columns, NAME_LENGTH))]
-        items.append([*item, (")", False)] if columns else item)
+            item += f" ({named_columns(curve.names, columns)})"
+        items.append(item)
     return joined(items)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report import curve_tables, run_info
+from pairflip.report import curve_tables
 from pairflip.report.answer import answer_of, tiles_of
-from pairflip.report.numbers import row_labels
-from pairflip.report.page import Drawing, Page, Section, what_was_done
+from pairflip.report.figures_held_out import row_labels
+from pairflip.report.page import About, Drawing, Page, Pairs, Section, what_was_done
 from pairflip.report.proof_words import next_best
 from pairflip.report.registry import FigureLimits, FigureTable, figures_of
 from pairflip.report.style import TipBook
-from pairflip.report.vocabulary import what_is_counted
+from pairflip.report.vocabulary import named, what_is_counted
 from pairflip.selection.verdict import size_to_show
-from pairflip.text import clean, column_labels, plural
+from pairflip.text import clean, column_labels, number, plural
 
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
@@ -43,13 +43,13 @@ _NOTE = (
 )
 
 
-def curve_page(curve: SizeCurve, about: run_info.About, row_names: Sequence[object] | None) -> Page:
+def curve_page(curve: SizeCurve, about: About) -> Page:
     """The page of a curve; its `data` is what the script needs to follow the slider."""
     sizes = [int(k) for k in np.sort(curve.sizes)]
     shown, tried = sizes.index(size_to_show(curve)), [k for k in sizes if k > 0]
     per_size = [curve_tables.of_size(curve, k) for k in sizes]
     answer, book = answer_of(curve), TipBook()
-    drawings = _drawings(curve, sizes, row_names, book, per_size)
+    drawings = _drawings(curve, sizes, about.row_names, book, per_size)
     to = f" to {tried[-1]}" if len(tried) > 1 else ""
     prepared = curve.settings.get("preprocess")
     return Page(
@@ -111,7 +111,7 @@ def _drawings(
 
 
 def _sections(
-    curve: SizeCurve, about: run_info.About, drawings: Mapping[str, list[Drawing]], stand_in_rows: list[list[str]]
+    curve: SizeCurve, about: About, drawings: Mapping[str, list[Drawing]], stand_in_rows: list[list[str]]
 ) -> list[Section]:
     """Sizes, columns, the next best sets where they are proved, figures, the search, what was done."""
     unit, size = what_is_counted(curve), size_to_show(curve)
@@ -119,8 +119,7 @@ def _sections(
     columns: list[Any] = [{"columns": curve_tables.column_table(curve, size)}]
     if curve.always.size:
         labels = column_labels(curve.names, curve.always.tolist(), 80)
-        names = [piece for label in labels for piece in ((", ", False), (label, True))][1:]
-        columns.insert(0, [("Always in the model: ", False), *names, (".", False)])
+        columns.insert(0, f"Always in the model: {', '.join(named([label]) for label in labels)}.")
     stand_ins = FigureTable("", _STAND_INS, stand_in_rows, _ABOUT_STAND_INS, 2)
     sections = [
         Section(f"How many {unit}s", [*drawings["sizes"], by_size]),
@@ -144,5 +143,34 @@ def _sections(
     return [
         *sections,
         Section("How the search went", search, closed=True),
-        what_was_done(about, run_info.facts(curve), curve.settings, "All that determines the result", _NOTE, notes),
+        what_was_done(about, facts(curve), curve.settings, "All that determines the result", _NOTE, notes),
     ]
+
+
+def facts(curve: SizeCurve) -> Pairs:
+    """Data, folds, sizes for which nothing was left to a search, engine, version, time."""
+    sizes = curve.sizes.tolist()
+    solved = [] if curve.exact is None else [k for k, exact in zip(sizes, curve.exact, strict=True) if exact and k]
+    proofs = [] if curve.proved is None else zip(sizes, curve.proved, strict=True)
+    proved = [k for k, proof in proofs if proof is not None and proof.optimal]
+    pairs = [
+        ("Data", f"{plural(curve.total_rows, 'row')}, {plural(len(curve.names), 'column')}"),
+        ("Data hash", str(curve.data_hash)),
+        ("Folds", f"{curve.n_folds:,}"),
+    ]
+    if solved:
+        pairs.append(("Solved in every fold by looking at all sets", f"sizes {_runs(solved)}"))
+    if proved:
+        pairs.append(("Proved to be the best on all rows", f"sizes {_runs(proved)}"))
+    return [
+        *pairs,
+        ("Engine", str(curve.engine)),
+        ("pairflip version", str(curve.version)),
+        ("Time", f"{number(curve.seconds, 3)} s"),
+    ]
+
+
+def _runs(sizes: list[int]) -> str:
+    """Ascending numbers such as "1 to 4, 7"."""
+    runs = np.split(sizes, np.flatnonzero(np.diff(sizes) > 1) + 1)
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairflip.report.answer import answer_of
-from pairflip.report.numbers import by_size
+from pairflip.report.figures_by_size import by_size
 from pairflip.report.registry import FigureTable
 from pairflip.report.vocabulary import members, size_text, unit_labels, units_of, vocabulary
 from pairflip.rules import name_positions
@@ -37,32 +36,27 @@ STRONG = 0.8
 _ROWS = 150  # of a table that follows the slider
 _NAMES = 6  # that a line of plain text has
 _LABEL = 80
+_STANDARD = (
+    "Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, so "
+    "coefficients tend to be too large and these errors too small."
+)
 
 
 # One line for each size -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SizeTable(FigureTable):
-    """A table with one line for each size."""
-
-    recommended: int | None = None  # the line of the recommended size
-    lowest: Mapping[int, int] = field(default_factory=dict)  # by column: the line of its lowest value
-
-
-def size_table(curve: SizeCurve) -> SizeTable:
+def size_table(curve: SizeCurve) -> FigureTable:
     """Errors, agreement and remarks of each size, for the page and for notebooks."""
     order = np.argsort(curve.sizes, kind="stable")
     sizes, words, limit = curve.sizes[order].tolist(), vocabulary(curve), least_agreement(curve)
     remarks = [size_words(curve, k) + (["search uncertain"] if k and uncertain(curve, k) else []) for k in sizes]
-    heads, columns = zip(
+    columns = [
         ("Size", [str(k) if k else f"0 ({baseline(curve)})" for k in sizes]),
         *words.error_columns(sizes),
         ("Unchanged", [percent(curve.unchanged[s]) if curve.sizes[s] else NOTHING for s in order]),
         ("Chains agree", [percent(curve.agreement[s]) if curve.sizes[s] else NOTHING for s in order]),
-        ("Remarks", ["; ".join(each) for each in remarks]),
-        strict=True,
-    )
+        ("Remarks", list(map("; ".join, remarks))),
+    ]
     doubt = f"; below {percent(limit)}, better columns may have been missed, and the remark says “search uncertain”"
     caption = (
         f"Errors on held-out rows by size, with standard errors (SE): {curve.loss.words.meaning}.{_uncorrected(curve)} "
@@ -72,65 +66,60 @@ def size_table(curve: SizeCurve) -> SizeTable:
     )
     recommended = recommended_size(curve)
     marked = sizes.index(recommended) if recommended else None
-    return SizeTable("Table: errors by size", heads, list(zip(*columns, strict=True)), caption, recommended=marked)
+    return FigureTable.of(columns, caption, summary="Table: errors by size", by_size=True, recommended=marked)
 
 
 def plain_table(curve: SizeCurve) -> FigureTable:
     """The table of sizes as plain text; the size with the lowest error is marked *, the one-standard-error size +."""
     sizes, words, limit = curve.sizes.tolist(), vocabulary(curve), least_agreement(curve)
     marks = {curve.one_se_size: "+"} | {curve.best_size: "*"}
-    heads, columns = zip(
+    columns = [
         ("size", [f"{size}{marks.get(size, ' ')}" for size in sizes]),
         *words.error_columns(sizes),
         ("agree", [f"{curve.agreement[at]:.0%}{'?' * uncertain(curve, size)}" for at, size in enumerate(sizes)]),
         (f"{words.unit}s", [_names(curve, size) for size in sizes]),
-        strict=True,
-    )
+    ]
     doubt = f" (? below {percent(limit)}: search uncertain)" if any(uncertain(curve, size) for size in sizes) else ""
     legend = (
         f"* lowest {words.minimized} on held-out rows, + smallest size within one standard error of it; agree: chains "
         f"that reached the best set of their fold{doubt}.{_uncorrected(curve)}"
     )
-    return FigureTable("", heads, list(zip(*columns, strict=True)), legend)
+    return FigureTable.of(columns, legend)
 
 
-def criteria_table(curve: SizeCurve) -> SizeTable:
+def criteria_table(curve: SizeCurve) -> FigureTable:
     """Training error and information criteria, the lowest of each marked."""
     order = np.argsort(curve.sizes, kind="stable")
     criteria = {name.upper(): values[order] for name, values in curve.criteria.items()}
-    columns = [
-        [str(k) for k in curve.sizes[order]],
-        aligned(curve.energy_per_row[order], 3),
-        *([f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values] for values in criteria.values()),
-    ]
+    columns = {"Size": list(map(str, curve.sizes[order])), "Training error": aligned(curve.energy_per_row[order], 3)}
+    for name, values in criteria.items():
+        columns[name] = [f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values]
     lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria.values()) if np.isfinite(v).any()}
     about = "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows" + (
         "." if rule_of(curve) in curve.criteria else "; they stand here for comparison and do not choose the size."
     )
     summary = "Table: training error and information criteria"
-    rows = list(zip(*columns, strict=True))
-    return SizeTable(summary, ("Size", "Training error", *criteria), rows, about, lowest=lowest)
+    return FigureTable.of(columns, about, summary=summary, by_size=True, lowest=lowest)
 
 
-def search_table(curve: SizeCurve) -> SizeTable:
+def search_table(curve: SizeCurve) -> FigureTable:
     """How well the search went at each size that was searched."""
     order = by_size(curve)
     spread = np.std(curve.chain_cv_error, axis=1)
     spread[spread < 1e-12 * np.max(np.abs(curve.chain_cv_error), axis=1)] = 0.0  # that of rounding errors
-    columns = [
-        [str(k) for k in curve.sizes[order]],
-        [percent(v) for v in curve.agreement[order]],
-        [percent(v) for v in curve.final_agreement[order]],
-        aligned(spread[order], 2),
-        aligned(curve.energies[order], least=3),
-    ]
-    heads = ("Size", "Chains agree: folds", "Chains agree: final fit", "Run-to-run SD of cv_error", "Energy")
+    columns = {
+        "Size": list(map(str, curve.sizes[order])),
+        "Chains agree: folds": list(map(percent, curve.agreement[order])),
+        "Chains agree: final fit": list(map(percent, curve.final_agreement[order])),
+        "Run-to-run SD of cv_error": aligned(spread[order], 2),
+        "Energy": aligned(curve.energies[order], least=3),
+    }
     about = (
         "Fraction of the independent chains that reached the best set of their fold, and of the final fit; how much "
         "cv_error would vary if each fold had been searched by a single chain; energy (half the residual sum of "
         "squares) of the final fit"
     )
-    return SizeTable("", heads, list(zip(*columns, strict=True)), about)
+    return FigureTable.of(columns, about, by_size=True)
 
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:
@@ -258,18 +247,14 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
             groups = [unit_labels(curve, [unit])[0] if members(curve, unit) else NOTHING for unit in firsts]
             cells.append(("Group", groups))
         cells.append(("Coefficient", _by_unit([row.coefficient for row in shown], 4, 4)))
-        if curve.standard_errors is not None:
-            cells.append(("Standard error", _by_unit([row.standard_error for row in shown])))
-            text += (
-                " Standard errors are those of columns that were fixed beforehand; these were chosen because they fit, "
-                "so coefficients tend to be too large and these errors too small."
-            )
-        if curve.robust_errors is not None:
-            cells.append(("Robust", _by_unit([row.robust_error for row in shown])))
-            text += f" Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."
-        if curve.clustered_errors is not None:
-            cells.append(("Clustered", _by_unit([row.clustered_error for row in shown])))
-            text += " Clustered ones also hold where rows of a group share their noise."
+        for kind, head, meaning in (
+            ("standard", "Standard error", _STANDARD),
+            ("robust", "Robust", f"Robust ones ({curve.loss.robust}) also hold where noise differs from row to row."),
+            ("clustered", "Clustered", "Clustered ones also hold where rows of a group share their noise."),
+        ):
+            if getattr(curve, f"{kind}_errors") is not None:
+                cells.append((head, _by_unit([getattr(row, f"{kind}_error") for row in shown])))
+                text += f" {meaning}"
         if halves is not None:
             cells.append(("In halves: 5 %", _by_unit([row.coef_5 for row in shown])))
             cells.append(("95 %", _by_unit([row.coef_95 for row in shown])))
@@ -280,8 +265,7 @@ def column_table(curve: SizeCurve, size: int) -> FigureTable:
             )
     told = {"always": "always in", "intercept": NOTHING}
     folds = [told.get(kind, f"{counts[j]:,} of {curve.n_folds:,}") for kind, j in zip(kinds, order, strict=True)]
-    heads, texts = zip(*cells, ("Selected in folds", folds), strict=True)
-    return FigureTable("", heads, list(zip(*texts, strict=True)), text)
+    return FigureTable.of([*cells, ("Selected in folds", folds)], text)
 
 
 def _by_unit(values: Sequence[float], digits: int = 3, least: int = 2) -> list[str]:

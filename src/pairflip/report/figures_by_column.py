@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.numbers import (
-    BandMap,
+from pairflip.report.figures_by_size import by_size, marks
+from pairflip.report.registry import (
+    BELOW,
+    LABEL,
     Bools,
-    CountMap,
-    FrequencyBars,
-    InclusionBars,
-    band_map,
-    count_map,
-    frequency_bars,
-    inclusion_bars,
-    probability_bars,
+    FigureLimits,
+    FigureTable,
+    FigureWords,
+    Ints,
+    PageFigure,
+    part_of,
 )
-from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
-from pairflip.report.stability_words import bound_words, known, null_words
-from pairflip.report.style import BACK, COLOURS, FAINT, INK, QUIET, inches, label_axes, legend_above, name_rows, tell
-from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined, plain, unit_labels
+from pairflip.report.stability_words import bound_words, known, level_label, null_words
+from pairflip.report.style import (
+    BACK,
+    COLOURS,
+    FAINT,
+    INK,
+    QUIET,
+    boxes,
+    inches,
+    label_axes,
+    legend_above,
+    name_rows,
+    tell,
+    tinted,
+)
+from pairflip.report.vocabulary import (
+    NAME_LENGTH,
+    joined,
+    named,
+    pieces,
+    plain,
+    unit_labels,
+    units_of,
+    what_is_counted,
+)
+from pairflip.rules import name_positions
 from pairflip.selection.stability import THRESHOLD
 from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
@@ -57,7 +80,7 @@ def plot_frequencies(curve: SizeCurve, ax: Axes | None = None, size: int | None 
     limit
         Largest number of columns shown.
     """
-    bars = frequency_bars(curve, size_to_show(curve) if size is None else size, limit)
+    bars = FrequencyBars(curve, size, limit)
     return FREQUENCIES.plot(bars, ax, 6.0, 1.3 + _ROW * len(bars.labels))
 
 
@@ -73,7 +96,7 @@ def plot_bands(curve: SizeCurve, ax: Axes | None = None, size: int | None = None
     size
         Number of columns; None: the recommended one.
     """
-    return BANDS.plot(band_map(curve, size_to_show(curve) if size is None else size), ax)
+    return BANDS.plot(BandMap(curve, size), ax)
 
 
 def plot_inclusion(found: Samples | Posterior, ax: Axes | None = None, limit: int = 30) -> Axes:
@@ -104,9 +127,14 @@ def plot_selection_counts(curve: SizeCurve, ax: Axes | None = None, limit: int =
     limit
         Largest number of columns; the most selected ones are shown, and the title says out of how many.
     """
-    counts = count_map(curve, limit)
+    counts = CountMap(curve, limit)
     width = min(12.0, 4.2 + 0.28 * counts.sizes.size)
     return SELECTION_COUNTS.plot(counts, ax, width, 1.5 + _ROW * counts.columns.size)
+
+
+def _first(ranked: Ints, needed: Bools, limit: int) -> Ints:
+    """The first of a ranking, those that are needed (a mask of it) among them whatever their rank."""
+    return ranked[np.sort(np.lexsort((np.arange(ranked.size), ~needed))[:limit])]
 
 
 def _fractions(
@@ -119,19 +147,15 @@ def _fractions(
     n_ticks: int = 6,
 ) -> list[Patch]:
     """Draw a bar from 0 to 1 for each row, in two colours; returns what a legend says of these."""
-    from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
 
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     for group, colour in ((chosen, COLOURS[0]), (~chosen, QUIET)):
-        at = np.flatnonzero(group).tolist()
-        if at:
-            ends = zip(at, values[at], strict=True)
-            corners = [[(0, i - 0.35), (v, i - 0.35), (v, i + 0.35), (0, i + 0.35)] for i, v in ends]
-            bars = PolyCollection(corners, facecolors=colour, linewidths=0)
-            ax.add_collection(bars)
-            tell(bars, "{0}: {1}", [labels[i] for i in at], [texts[i] for i in at])
+        at = np.flatnonzero(group)
+        if at.size:
+            bars = boxes(ax, 0.0, values[at], at - 0.35, at + 0.35, colour)
+            tell(bars, "{0}: {1}", [labels[i] for i in at.tolist()], [texts[i] for i in at.tolist()])
     ticks = np.linspace(0, 1, n_ticks)
     ax.set_xticks(ticks, labels=[percent(t) for t in ticks])
     name_rows(ax, labels)
@@ -139,8 +163,30 @@ def _fractions(
     return [Patch(facecolor=c, linewidth=0, label=kind) for c, kind in zip((COLOURS[0], QUIET), kinds, strict=True)]
 
 
+class FrequencyBars:
+    """Selection frequencies (R,) in half-samples at a size (None: that to show), the highest and the chosen columns."""
+
+    def __init__(self, curve: SizeCurve, size: int | None = None, limit: int = 30) -> None:
+        stability = curve.stability
+        if stability is None:
+            raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
+        self.stability, self.size = stability, size_to_show(curve) if size is None else size
+        frequency = stability.frequencies[stability.at(self.size)]
+        chosen = np.isin(stability.columns, stability.chosen[stability.at(self.size)])
+        ranked = np.lexsort((stability.columns, ~chosen, -frequency))
+        ranked = ranked[(frequency[ranked] > 0) | chosen[ranked]]
+        at = _first(ranked, chosen[ranked], limit)
+        columns = stability.columns[at].tolist()
+        self.unit, self.half_samples = what_is_counted(curve), 2 * stability.pairs
+        self.labels, self.cut = unit_labels(curve, columns, LABEL), part_of(at.size, ranked.size, self.unit)
+        self.frequency, self.chosen = frequency[at], chosen[at]
+        # Quantiles of the coefficients, and the highest frequency that shuffled targets gave.
+        self.low, self.high = np.array([stability.spread(j, self.size) for j in columns]).reshape(-1, 2).T
+        self.shuffled = float("nan") if curve.null is None else float(np.max(curve.null.highest))
+
+
 def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
-    """The drawing of `frequency_bars`: chosen columns in one colour, others in another, the threshold as a line."""
+    """Chosen columns in one colour, others in another, the threshold as a line."""
     texts = [f"{round(f * bars.half_samples)} of {bars.half_samples} half-samples" for f in bars.frequency]
     patches = _fractions(ax, bars.labels, bars.frequency, bars.chosen, ("chosen on all rows", "not chosen"), texts)
     ax.axvline(THRESHOLD, color=COLOURS[1], linewidth=1.1, linestyle="--", label=percent(THRESHOLD))
@@ -151,8 +197,7 @@ def draw_frequencies(bars: FrequencyBars, ax: Axes) -> None:
 
 
 def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits) -> FigureWords:
-    stability, unit = known(curve, bars.size), bars.unit
-    assert stability is not None
+    stability, unit = bars.stability, bars.unit
     label = (
         f"Bar chart of how many of {bars.half_samples} half-samples selected each {unit} at "
         f"{plural(bars.size, unit)}: {bars.cut}. {BELOW}"
@@ -165,36 +210,61 @@ def _frequency_words(curve: SizeCurve, bars: FrequencyBars, limits: FigureLimits
         f"on average they share {shared} of their {unit}s. {bound_words(curve, stability, bars.size)} "
         f"{unit.capitalize()}s that are alike "
         "share their frequency: each may be selected seldom although one of them is selected always."
-        f"{null_words(curve) or (_UNKNOWN if curve.loss.squared else '')}"
+        f"{f' {null_words(curve)}' if curve.null is not None else _UNKNOWN if curve.loss.squared else ''}"
     )
-    ends = zip(aligned(bars.low), aligned(bars.high), strict=True)
-    rows = [
-        [name, "yes" if chosen else "no", f"{round(f * bars.half_samples):,} of {bars.half_samples:,}", low, high]
-        for name, chosen, f, (low, high) in zip(bars.labels, bars.chosen, bars.frequency, ends, strict=True)
-    ]
-    heads = [unit.capitalize(), "Chosen on all rows", "Selected in half-samples", "Coefficient, 5 %", "95 %"]
+    cells = {
+        unit.capitalize(): bars.labels,
+        "Chosen on all rows": ["yes" if chosen else "no" for chosen in bars.chosen],
+        "Selected in half-samples": [_times(f, bars.half_samples) for f in bars.frequency],
+        "Coefficient, 5 %": aligned(bars.low),
+        "95 %": aligned(bars.high),
+    }
     about = (
         "Selection frequencies, and quantiles of the coefficient over the half-samples that selected the column (where "
         "these are at least ten)"
     )
-    return FigureWords([label], caption, FigureTable("Table: selection in half-samples", heads, rows, about))
+    return FigureWords([label], caption, FigureTable.of(cells, about, "Table: selection in half-samples"))
+
+
+def _times(fraction: float, total: int) -> str:
+    return f"{round(fraction * total):,} of {total:,}"
+
+
+class BandMap:
+    """The mean spectrum, the bands (b,) that half-samples selected, and the columns chosen on all rows, at one size."""
+
+    def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
+        stability = curve.stability
+        if stability is None or stability.profile is None:
+            raise ValueError(
+                "the curve has no bands; expected half-samples (stability=50) of a table whose names are numbers and "
+                "whose neighbouring columns are alike."
+            )
+        self.stability, self.size = stability, size_to_show(curve) if size is None else size
+        numbers = name_positions(curve.names)
+        order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+        bands = [each for each in stability.stable_clusters(0.0, self.size) if np.isfinite(numbers[each.columns]).all()]
+        labels = [level_label(curve, stability, self.size, each.columns).removeprefix("one of ") for each in bands]
+        chosen = numbers[stability.chosen[stability.at(self.size)]]
+        self.half_samples = 2 * stability.pairs
+        self.position, self.profile = numbers[order], stability.profile[order]
+        self.low = np.array([numbers[each.columns].min() for each in bands])
+        self.high = np.array([numbers[each.columns].max() for each in bands])
+        self.frequency = np.array([each.frequency for each in bands])
+        self.labels = ["".join(text for text, _ in pieces(label)) for label in labels]
+        self.chosen = chosen[np.isfinite(chosen)]
 
 
 def draw_bands(bands: BandMap, ax: Axes) -> None:
-    """The drawing of `band_map`: bands behind the mean spectrum, chosen columns as marks at the bottom."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import to_rgb
+    """Bands behind the mean spectrum, chosen columns as marks at the bottom."""
     from matplotlib.patches import Patch
 
     low, high = float(bands.profile.min()), float(bands.profile.max())
     room = 0.08 * (high - low or 1.0)
     bottom, top = low - 2 * room, high + room
     step = float(np.median(np.diff(bands.position))) / 2.0
-    ends = zip(bands.low - step, bands.high + step, strict=True)
-    corners = [[(a, bottom), (b, bottom), (b, top), (a, top)] for a, b in ends]
-    colours = [(*to_rgb(COLOURS[0]), _opacity(f)) for f in bands.frequency]
-    shaded = PolyCollection(corners, facecolors=colours, linewidths=0)
-    ax.add_collection(shaded)
+    colours = [tinted(_opacity(f)) for f in bands.frequency]
+    shaded = boxes(ax, bands.low - step, bands.high + step, bottom, top, colours)
     counts = [f"{round(f * bands.half_samples)} of {bands.half_samples} half-samples" for f in bands.frequency]
     tell(shaded, "{0}: {1}", bands.labels, counts)
     ax.plot(bands.position, bands.profile, color=INK, linewidth=1.2, label="mean of the rows")
@@ -203,8 +273,7 @@ def draw_bands(bands: BandMap, ax: Axes) -> None:
     ax.set_xlim(bands.position[0] - step, bands.position[-1] + step)
     ax.set_ylim(bottom, top)
     label_axes(ax, "number in the name of the column", "mean")
-    shades = (0.25, 0.5, 1.0)
-    scale = [Patch(facecolor=(*to_rgb(COLOURS[0]), _opacity(f)), linewidth=0, label=percent(f)) for f in shades]
+    scale = [Patch(facecolor=tinted(_opacity(f)), linewidth=0, label=percent(f)) for f in (0.25, 0.5, 1.0)]
     legend_above(ax, scale)
 
 
@@ -214,8 +283,6 @@ def _opacity(frequency: float) -> float:
 
 
 def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> FigureWords:
-    stability = known(curve, bands.size)
-    assert stability is not None
     label = (
         f"Mean spectrum with {plural(bands.frequency.size, 'band')} shaded by how many of {bands.half_samples} "
         f"half-samples selected one of their columns. {BELOW}"
@@ -225,18 +292,68 @@ def _band_words(curve: SizeCurve, bands: BandMap, limits: FigureLimits) -> Figur
         "the colour the more often; triangles are the columns chosen on all rows. Neighbours stand in for each other, "
         "so a band may be stable although none of its columns is. Bands are a twentieth of the range or narrower: a "
         "window that was fixed without the target, cut to the columns that were selected. "
-        f"{bound_words(curve, stability, bands.size, clusters=True)}"
+        f"{bound_words(curve, bands.stability, bands.size, clusters=True)}"
     )
-    rows = [
-        [name, f"{round(f * bands.half_samples):,} of {bands.half_samples:,}"]
-        for name, f in zip(bands.labels, bands.frequency, strict=True)
-    ]
+    times = [_times(f, bands.half_samples) for f in bands.frequency]
     about = "Bands of which at least a tenth of the half-samples selected a column"
-    return FigureWords([label], caption, FigureTable("Table: bands", ["Band", "Selected in half-samples"], rows, about))
+    table = FigureTable.of({"Band": bands.labels, "Selected in half-samples": times}, about, "Table: bands")
+    return FigureWords([label], caption, table)
+
+
+@dataclass(frozen=True)
+class InclusionBars:
+    """Inclusion probabilities (R,) and their errors, the highest first."""
+
+    columns: Ints
+    labels: list[str]
+    probability: Floats
+    error: Floats
+    prior: float  # the probability before the data
+    cut: str
+    frequency: Floats | None = None  # in what fraction of `trials` a column was selected; None: not shown
+    trials: str = ""  # "100 half-samples"
+
+
+def inclusion_bars(record: Samples | Posterior, limit: int = 30) -> InclusionBars:
+    """The most probable columns of a record; those that are always in, and those that do not vary, are left out."""
+    from pairflip.search.posterior import Posterior
+
+    if isinstance(record, Posterior):
+        columns, prior = record.problem.candidates, record.prior.inclusion
+    else:
+        columns, prior = record.candidates, record.k / record.candidates.size
+    probability, error = record.inclusion_probability[columns], record.inclusion_se[columns]
+    return _most_probable(record.names, columns, probability, error, prior, limit, np.arange(0))
+
+
+def probability_bars(curve: SizeCurve, size: int, limit: int = 30) -> InclusionBars:
+    """Inclusion probabilities, and how often the columns were selected at a size: in half-samples, or else in folds."""
+    inclusion = curve.inclusion
+    if inclusion is None:
+        raise ValueError("the curve has no probabilities; expected one of with_posterior(curve, posterior(problem)).")
+    chosen = curve.supports[curve.at(size)]
+    probability, error, prior = inclusion.probability, inclusion.error, inclusion.prior
+    bars = _most_probable(curve.names, inclusion.columns, probability, error, prior, limit, chosen)
+    stability = known(curve, size)
+    if stability is None:
+        frequency = curve.selection_counts[curve.at(size), bars.columns] / max(1, curve.n_folds)
+        return replace(bars, frequency=frequency, trials=plural(curve.n_folds, "fold"))
+    frequency = np.array([stability.frequency(j, size) for j in bars.columns.tolist()])
+    return replace(bars, frequency=frequency, trials=plural(2 * stability.pairs, "half-sample"))
+
+
+def _most_probable(
+    names: list[str], columns: Ints, probability: Floats, error: Floats, prior: float, limit: int, chosen: Ints
+) -> InclusionBars:
+    """The most probable of some columns, the chosen ones among them."""
+    order = np.argsort(-probability, kind="stable")
+    at = _first(order, np.isin(columns[order], chosen), max(1, limit))
+    labels, cut = column_labels(names, columns[at].tolist(), LABEL), part_of(at.size, columns.size, "column")
+    return InclusionBars(columns[at], labels, probability[at], error[at], prior, cut)
 
 
 def draw_inclusion(bars: InclusionBars, ax: Axes) -> None:
-    """The drawing of `InclusionBars`: the prior probability as a line, selection frequencies as diamonds."""
+    """A bar for each column, the prior probability as a line, selection frequencies as diamonds."""
     rows, likely = np.arange(len(bars.labels)), bars.probability >= 0.5
     texts = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
     n_ticks = 3 if inches(ax) < 4 else 6
@@ -287,10 +404,10 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
         if not at.size:
             continue
         labels = column_labels(curve.names, bars.columns[at].tolist(), NAME_LENGTH)
-        items: list[list[Piece]] = []
-        for label, i in zip(labels, at, strict=True):
-            often, chance = percent(bars.frequency[i]), percent(bars.probability[i])
-            items.append([(label, True), (f" (selected in {often}, probability {chance})", False)])
+        items = [
+            f"{named([label])} (selected in {percent(bars.frequency[i])}, probability {percent(bars.probability[i])})"
+            for label, i in zip(labels, at, strict=True)
+        ]
         words.append(sentence.replace("{}", plain(joined(items, _MOST_NAMED))))
     return " ".join(words)
 
@@ -319,8 +436,7 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
     }
     if stability is not None:
         total = 2 * stability.pairs
-        often = [round(stability.frequency(j, size) * total) for j in columns]
-        cells["Selected in half-samples"] = [f"{times:,} of {total:,}" for times in often]
+        cells["Selected in half-samples"] = [_times(stability.frequency(j, size), total) for j in columns]
     cells |= {
         "Selected in folds": [f"{counts[j]:,} of {curve.n_folds:,}" for j in columns],
         "Chosen on all rows": ["yes" if j in chosen else "no" for j in columns],
@@ -331,15 +447,39 @@ def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimi
         "Inclusion probabilities (± Monte Carlo error, where models were drawn at random), and selection at "
         f"{plural(size, 'column')}; coefficients are averages over all models, with their standard deviations"
     )
-    rows = [list(row) for row in zip(*cells.values(), strict=True)]
-    table = FigureTable("Table: probabilities and selection", list(cells), rows, about)
-    return FigureWords([label], caption.rstrip(), table)
+    return FigureWords([label], caption.rstrip(), FigureTable.of(cells, about, "Table: probabilities and selection"))
+
+
+class CountMap:
+    """Selection counts (S, R) of R columns, the most selected first; the final fits of marked sizes are among them.
+
+    `fraction` is that of the folds; `final` tells whether the final fit has the column.
+    """
+
+    def __init__(self, curve: SizeCurve, limit: int = 40, length: int = LABEL) -> None:
+        order, self.marks, self.unit = by_size(curve), marks(curve), what_is_counted(curve)
+        total = curve.selection_counts.sum(axis=0)
+        total = total if curve.units is None else curve.units.once(total)
+        chosen = [column for mark in self.marks for column in units_of(curve, mark.size)]
+        ranked = np.argsort(-total, kind="stable")
+        ranked = ranked[(total[ranked] > 0) | np.isin(ranked, chosen)]
+        shown = _first(ranked, np.isin(ranked, chosen), limit)
+        ever = int(np.count_nonzero(total))
+        more = int(np.count_nonzero(~np.isin(shown, ranked[: min(limit, ever)])))
+        self.cut = f"{shown.size - more} most selected of {plural(ever, self.unit)}"
+        if shown.size - more >= ever:
+            self.cut = f"all {plural(ever, self.unit)} selected in any fold"
+        elif more:
+            self.cut += f" and {more} more of the final fits"
+        self.sizes, self.columns, self.n_folds = curve.sizes[order], shown, curve.n_folds
+        self.labels = unit_labels(curve, shown.tolist(), length)
+        self.counts = curve.selection_counts[order][:, shown]
+        self.fraction = self.counts / max(1, curve.n_folds)
+        self.final = np.array([np.isin(shown, curve.supports[s]) for s in order]).reshape(self.counts.shape)
 
 
 def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
-    """The drawing of `count_map`: one row for each column, the fuller the colour the more folds."""
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import to_rgb
+    """One row for each column, the fuller the colour the more folds."""
     from matplotlib.patches import Patch, Rectangle
 
     rows, n = counts.columns.size, counts.sizes.size
@@ -347,14 +487,8 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     ax.set_ylim(rows - 0.5, -1.35 if counts.marks else -0.5)  # a row for the flags
     ax.add_patch(Rectangle((-0.5, -0.5), n, rows, facecolor=FAINT, alpha=0.6, linewidth=0))
     at, row = np.nonzero((counts.counts > 0) | counts.final)
-    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-    opacity = 0.05 + 0.95 * counts.fraction[at, row]
-    cells = PolyCollection(
-        np.stack([at, row], axis=1)[:, None, :] + corners,
-        facecolors=[(*to_rgb(COLOURS[0]), round(float(a), 2)) for a in opacity],
-        linewidths=0,
-    )
-    ax.add_collection(cells)
+    colours = [tinted(round(0.05 + 0.95 * float(part), 2)) for part in counts.fraction[at, row]]
+    cells = boxes(ax, at - 0.5, at + 0.5, row - 0.5, row + 0.5, colours)
     tell(
         cells,
         f"{{0}}, {{1}}: {{2}} of {plural(counts.n_folds, 'fold')}{{3}}",
@@ -374,8 +508,8 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
         flag: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none"}
         colour = COLOURS[1] if mark.recommended else COLOURS[2]
         ax.plot([places[mark.size]], [-0.95], color=colour, label=f"{mark.text}: {mark.size}", **flag)
-    every = -(-n // (8 if inches(ax) < 4 else 20))
-    ax.set_xticks(np.arange(0, n, every), labels=[str(k) for k in counts.sizes[::every]])
+    step = -(-n // (8 if inches(ax) < 4 else 20))
+    ax.set_xticks(np.arange(0, n, step), labels=[str(k) for k in counts.sizes[::step]])
     name_rows(ax, counts.labels)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
@@ -383,7 +517,7 @@ def draw_selection_counts(counts: CountMap, ax: Axes) -> None:
     scale = []
     for part in (0.25, 0.5, 1.0):
         text = f"{percent(part)} of the folds" if part < 1 else f"all {plural(counts.n_folds, 'fold')}"
-        scale.append(Patch(facecolor=(*to_rgb(COLOURS[0]), 0.05 + 0.95 * part), linewidth=0, label=text))
+        scale.append(Patch(facecolor=tinted(0.05 + 0.95 * part), linewidth=0, label=text))
     legend_above(ax, scale)
 
 
@@ -411,7 +545,7 @@ def _shape(numbers: FrequencyBars | CountMap, wide: bool) -> tuple[float, float]
 FREQUENCIES = PageFigure(
     "half_samples",
     "How often halves of the rows select each column",
-    lambda curve, size, limits: frequency_bars(curve, size_to_show(curve), min(limits.columns, 30)),
+    lambda curve, size, limits: FrequencyBars(curve, limit=min(limits.columns, 30)),
     (draw_frequencies,),
     words=_frequency_words,
     titles=lambda bars: [bars.cut],
@@ -421,7 +555,7 @@ FREQUENCIES = PageFigure(
 BANDS = PageFigure(
     "bands",
     "Which bands are selected",
-    lambda curve, size, limits: band_map(curve, size_to_show(curve)),
+    lambda curve, size, limits: BandMap(curve),
     (draw_bands,),
     words=_band_words,
     titles=lambda bands: [f"bands at {plural(bands.size, 'column')}"],
@@ -440,7 +574,7 @@ PROBABILITIES = PageFigure(
 SELECTION_COUNTS = PageFigure(
     "selection_counts",
     "How often each column was selected",
-    lambda curve, size, limits: count_map(curve, limits.columns, 30),
+    lambda curve, size, limits: CountMap(curve, limits.columns, 30),
     (draw_selection_counts,),
     words=_count_words,
     titles=lambda counts: [counts.cut],

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairflip.report.numbers import ErrorBars, Paths, RidgeLines, coefficient_paths, error_bars, needs_log, ridge_lines
-from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.answer import answer_of
+from pairflip.report.registry import (
+    BELOW,
+    LABEL,
+    FigureLimits,
+    FigureTable,
+    FigureWords,
+    Ints,
+    PageFigure,
+    aligned_rows,
+    part_of,
+)
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
-from pairflip.text import aligned, column_labels, number, plural
+from pairflip.report.vocabulary import vocabulary, what_is_counted
+from pairflip.selection.verdict import baseline, size_to_show
+from pairflip.text import column_labels, number, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +32,8 @@ if TYPE_CHECKING:
 
 _CHOSEN = 1  # place of the chosen ridge among the colours
 _OTHERS = (0, 2, 3, 4, 5)
+_UNLIKE_UNITS = 1000.0  # columns whose coefficients differ by more are drawn relative to their own largest one
+_UNLIKE_ERRORS = 20.0  # squared errors and deviances that differ by more need a logarithmic axis
 
 
 def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
@@ -29,12 +44,12 @@ def plot_size_curve(curve: SizeCurve, ax: Axes | None = None) -> Axes:
     the lowest error plus its standard error; the dotted one is the training error, which falls with every column and
     chooses nothing. The axis is logarithmic where cv_error differs more than twentyfold.
     """
-    return SIZE_CURVE.plot(error_bars(curve), ax)
+    return SIZE_CURVE.plot(ErrorBars(curve), ax)
 
 
 def plot_ridge_surface(curve: SizeCurve, ax: Axes | None = None) -> Axes:
     """Draw the error of held-out rows against size for every ridge that was tried; the chosen one stands out."""
-    return RIDGE_SURFACE.plot(ridge_lines(curve), ax)
+    return RIDGE_SURFACE.plot(RidgeLines(curve), ax)
 
 
 def plot_paths(curve: SizeCurve, ax: Axes | None = None, relative: bool | None = None) -> Axes:
@@ -51,12 +66,71 @@ def plot_paths(curve: SizeCurve, ax: Axes | None = None, relative: bool | None =
     relative
         Whether to divide each column by its largest coefficient; None: if their units differ too much for one axis.
     """
-    return PATHS.plot(coefficient_paths(curve, relative), ax)
+    return PATHS.plot(CoefficientPaths(curve, relative), ax)
+
+
+def by_size(curve: SizeCurve) -> Ints:
+    """Places of the sizes above 0, the smallest first."""
+    order = np.argsort(curve.sizes, kind="stable")
+    return order[curve.sizes[order] > 0]
+
+
+def needs_log(errors: Floats) -> bool:
+    """Whether errors span too much for a straight axis."""
+    errors = errors[np.isfinite(errors) & (errors > 0)]
+    return bool(errors.size and errors.max() > _UNLIKE_ERRORS * errors.min())
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A size that a figure points at, why, and whether it is the recommended one."""
+
+    size: int
+    text: str
+    recommended: bool
+
+
+def marks(curve: SizeCurve) -> list[Mark]:
+    """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, the one shown."""
+    answer = answer_of(curve)
+    if not answer.predicts:
+        return [Mark(size_to_show(curve), "lowest with columns", False)]
+    pointed, second = [Mark(answer.size, "recommended", True)], answer.other_size
+    if second is not None:
+        pointed.append(Mark(second, "lowest error" if second == curve.best_size else "one-SE size", False))
+    return sorted(pointed, key=lambda mark: mark.size)
+
+
+class ErrorBars:
+    """Errors of held-out rows (RMSE, or a deviance) against size, for the sizes (S,) above 0, by one standard error."""
+
+    def __init__(self, curve: SizeCurve) -> None:
+        order, words = by_size(curve), vocabulary(curve)
+        spread = np.where(np.isfinite(curve.cv_error_se), curve.cv_error_se, 0.0)
+        best = curve.at(curve.best_size)
+        self.sizes, self.marks = curve.sizes[order], marks(curve)
+        self.low, self.error, self.high = (
+            words.shown((curve.cv_error + side * spread)[order]) for side in (-1.0, 0.0, 1.0)
+        )
+        self.training = words.shown(curve.energy_per_row[order])
+        self.name, self.unit = words.minimized, words.unit
+        self.without, self.without_text = float(words.shown(curve.cv_error[curve.at(0)])), baseline(curve)
+        self.limit = float(words.shown(curve.cv_error[best] + spread[best]))
+        heads, cells = zip(*words.error_columns(self.sizes.tolist()), strict=True)
+        names = [head.removesuffix(" ± SE") for head in heads]
+        self.texts = [", ".join(map(" ".join, zip(names, each, strict=True))) for each in zip(*cells, strict=True)]
+        self.log = needs_log(curve.cv_error)
+        errors = np.append(self.error, self.without)
+        shown = np.concatenate([errors, [self.limit], self.low, self.high, self.training])
+        shown = shown[np.isfinite(shown)]
+        if self.log:  # what is far below all errors would push them together again
+            shown = shown[shown > np.min(errors[errors > 0]) / 3]
+        self.ends = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)  # what the axis must hold
 
 
 def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
-    """The drawing of `error_bars`."""
-    low, high = bars.axis[0] / 1.2, bars.axis[1] * 1.2
+    """Errors with bars, two sizes marked, lines for the error without columns, the limit and the training error."""
+    low, high = bars.ends[0] / 1.2, bars.ends[1] * 1.2
     if bars.log:
         plain_log(ax, "y", low, high)
         ax.set_ylim(low, high)
@@ -69,7 +143,7 @@ def draw_size_curve(bars: ErrorBars, ax: Axes) -> None:
         line,
         "{0}: {1}, training error {2}",
         [plural(int(k), bars.unit) for k in sizes],
-        [text for text, is_known in zip(bars.told, known, strict=True) if is_known],
+        [text for text, is_known in zip(bars.texts, known, strict=True) if is_known],
         [number(e, 3) for e in bars.training[known]],
     )
     at = {int(k): float(e) for k, e in zip(sizes, error, strict=True)}
@@ -107,8 +181,23 @@ def _size_curve_words(curve: SizeCurve, bars: ErrorBars, limits: FigureLimits) -
     return FigureWords([label], caption)
 
 
+class RidgeLines:
+    """Errors (R, S) of R ridge terms at the sizes (S,) above 0; `chosen` is the place of the chosen ridge."""
+
+    def __init__(self, curve: SizeCurve) -> None:
+        surface = curve.ridge_surface
+        if surface is None:
+            raise ValueError(
+                "no ridge was chosen with the size of this curve; expected select_size(..., ridge='auto')."
+            )
+        order, words = by_size(curve), vocabulary(curve)
+        self.sizes, self.best_size = curve.sizes[order], curve.best_size
+        self.ridges, self.errors = surface.ridges, words.shown(surface.errors[:, order])
+        self.name, self.chosen = words.minimized, int(np.flatnonzero(surface.ridges == surface.ridge)[0])
+
+
 def draw_ridge_surface(lines: RidgeLines, ax: Axes) -> None:
-    """The drawing of `ridge_lines`."""
+    """A line for each ridge, the chosen one thick."""
     log = needs_log(lines.errors)
     if log:
         low, high = float(lines.errors.min()) / 1.2, float(lines.errors.max()) * 1.2
@@ -153,8 +242,36 @@ def _ridge_words(curve: SizeCurve, lines: RidgeLines, limits: FigureLimits) -> F
     return FigureWords([label], caption, table)
 
 
-def draw_paths(paths: Paths, ax: Axes) -> None:
-    """The drawing of `coefficient_paths`; names stand beside it, the first column first, or above a narrow one."""
+class CoefficientPaths:
+    """Coefficients (S, R) of R columns, NaN where a size does not have the column; the first ones matter most.
+
+    `values` are drawn: `relative` to the largest coefficient of each column, by default where units differ too much.
+    """
+
+    def __init__(self, curve: SizeCurve, relative: bool | None = None, limit: int = 60) -> None:
+        if curve.outputs is not None:
+            raise ValueError("coefficients against size are drawn for one target, and this result has several.")
+        order = by_size(curve)
+        used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
+        chosen = np.isin(used, curve.supports[curve.at(size_to_show(curve))])
+        self.columns = used[np.lexsort((used, -times, ~chosen))][:limit].astype(np.int64)
+        columns = self.columns.tolist()
+        self.coefs = np.full((order.size, len(columns)), np.nan)
+        for row, s in enumerate(order):
+            of_column = dict(zip(curve.supports[s].tolist(), curve.coefs[s].tolist(), strict=True))
+            self.coefs[row] = [of_column.get(j, np.nan) for j in columns]
+        largest = np.array([np.max(np.abs(c[np.isfinite(c)]), initial=0.0) for c in self.coefs.T])
+        nonzero = largest[: len(COLOURS)][largest[: len(COLOURS)] > 0]
+        if relative is None:
+            relative = bool(nonzero.size and nonzero.max() > _UNLIKE_UNITS * nonzero.min())
+        self.relative = relative
+        self.values = self.coefs / np.where(largest > 0, largest, 1.0) if relative else self.coefs
+        self.sizes, self.unit = curve.sizes[order], what_is_counted(curve)
+        self.labels, self.cut = column_labels(curve.names, columns, LABEL), part_of(len(columns), used.size, "column")
+
+
+def draw_paths(paths: CoefficientPaths, ax: Axes) -> None:
+    """A line for each column; names stand beside it, the first column first, or above a narrow figure."""
     ax.axhline(0, color=QUIET, linewidth=0.8)
     for i, values in reversed(list(enumerate(paths.values.T))):
         named = i < len(COLOURS)
@@ -174,7 +291,7 @@ def draw_paths(paths: Paths, ax: Axes) -> None:
     legend_above(ax, backwards=True, beside=figure_of(ax).get_figwidth() >= 5)
 
 
-def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> FigureWords:
+def _paths_words(curve: SizeCurve, paths: CoefficientPaths, limits: FigureLimits) -> FigureWords:
     told, divided = "Coefficients", ""
     if paths.relative:
         told = "Coefficients, each divided by its largest value,"
@@ -195,16 +312,15 @@ def _paths_words(curve: SizeCurve, paths: Paths, limits: FigureLimits) -> Figure
 
 
 def _table(summary: str, head: str, sizes: Any, names: list[str], values: Floats, caption: str) -> FigureTable:
-    """A row for each name, a column for each size; the whole table has the same decimals or the same digits."""
-    texts = np.array(aligned(values.ravel(), least=3), dtype=object).reshape(values.shape)
-    rows = [[name, *line] for name, line in zip(names, texts, strict=True)]
+    """A row for each name, a column for each size."""
+    rows = [[name, *line] for name, line in zip(names, aligned_rows(values, least=3), strict=True)]
     return FigureTable(summary, [head, *(str(k) for k in sizes)], rows, caption)
 
 
 SIZE_CURVE = PageFigure(
     "size_curve",
     "How many columns",
-    lambda curve, size, limits: error_bars(curve),
+    lambda curve, size, limits: ErrorBars(curve),
     (draw_size_curve,),
     words=_size_curve_words,
     place="sizes",
@@ -212,7 +328,7 @@ SIZE_CURVE = PageFigure(
 RIDGE_SURFACE = PageFigure(
     "ridge_surface",
     "How much shrinkage",
-    lambda curve, size, limits: ridge_lines(curve),
+    lambda curve, size, limits: RidgeLines(curve),
     (draw_ridge_surface,),
     words=_ridge_words,
     applies=lambda curve: curve.ridge_surface is not None and curve.ridge_surface.ridges.size > 1,
@@ -220,7 +336,7 @@ RIDGE_SURFACE = PageFigure(
 PATHS = PageFigure(
     "paths",
     "How coefficients change with size",
-    lambda curve, size, limits: coefficient_paths(curve, limit=limits.paths),
+    lambda curve, size, limits: CoefficientPaths(curve, limit=limits.paths),
     (draw_paths,),
     words=_paths_words,
     titles=lambda paths: [f"{paths.cut}, {len(COLOURS)} of them named" if len(paths.labels) > len(COLOURS) else ""],

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairflip.report.numbers import (
-    RISKS,
-    ClassRates,
-    RiskGroups,
-    Scatter,
-    class_rates,
-    held_out,
-    risk_groups,
-    row_labels,
-)
-from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, PageFigure, aligned_rows, evenly, part_of
 from pairflip.report.style import COLOURS, QUIET, label_axes, legend_above, tell
-from pairflip.selection.criteria import HALF
-from pairflip.text import aligned, number, percent, plural, shorten
+from pairflip.report.vocabulary import what_is_counted
+from pairflip.selection.criteria import HALF, auc, class_of, confusion, roc
+from pairflip.selection.verdict import held_out, size_to_show
+from pairflip.text import clean, explained, number, percent, plural, row_numbers, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +20,11 @@ if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.selection.curve import SizeCurve
 
+RISKS = ("lowest risk", "middle", "highest risk")
 _RESIDUALS = 25  # rows of the table
+_OUTLIERS = 20  # largest residuals, which thinning never removes: they are what a reader looks for
+_POINTS = 150  # of a ROC or survival curve; more cannot be seen
+_BINS = 10  # of predicted probabilities
 
 
 def plot_predictions(
@@ -54,7 +51,7 @@ def plot_predictions(
     """
     if quantity not in ("prediction", "residual"):
         raise ValueError(f"quantity is {quantity!r}; expected 'prediction' or 'residual'.")
-    return PREDICTIONS.plot(held_out(curve, size), ax, 4.2, 4.0, panel=int(quantity == "residual"))
+    return PREDICTIONS.plot(HeldOutPoints(curve, size), ax, 4.2, 4.0, panel=int(quantity == "residual"))
 
 
 def plot_roc(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) -> Axes:
@@ -69,7 +66,7 @@ def plot_roc(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) 
     size
         Number of columns; None: the recommended one.
     """
-    return CLASSES.plot(class_rates(curve, size), ax, 4.2, 4.0)
+    return CLASSES.plot(ClassRates(curve, size), ax, 4.2, 4.0)
 
 
 def plot_survival(curve: SizeCurve, ax: Axes | None = None, size: int | None = None) -> Axes:
@@ -84,17 +81,70 @@ def plot_survival(curve: SizeCurve, ax: Axes | None = None, size: int | None = N
     size
         Number of columns; None: the recommended one.
     """
-    return SURVIVAL.plot(risk_groups(curve, size), ax, 5.0, 4.0)
+    return SURVIVAL.plot(RiskGroups(curve, size), ax, 5.0, 4.0)
 
 
-def draw_predictions(points: Scatter, ax: Axes) -> None:
+def row_labels(curve: SizeCurve, names: Sequence[object] | None) -> list[str]:
+    """Names of the rows where they are given, otherwise numbers from 1."""
+    if names is None:
+        return row_numbers(curve.n_rows)
+    labels = [shorten(clean(name), 60) for name in names]
+    if len(labels) != curve.n_rows:
+        raise ValueError(
+            f"row_names has {len(labels)} names for a table of {curve.n_rows} rows; expected one for each row, in the "
+            "order of the table."
+        )
+    return labels
+
+
+class HeldOutPoints:
+    """At most `limit` held-out predictions of a size (None: that to show), with the largest residuals among them."""
+
+    def __init__(
+        self, curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
+    ) -> None:
+        names = row_labels(curve, None) if names is None else names
+        self.size = size = size_to_show(curve) if size is None else int(size)
+        errors, at, predictions = (
+            held_out(curve, size),
+            np.arange(curve.observed.size),
+            curve.predictions[curve.at(size)],
+        )
+        if at.size > limit:
+            residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
+            largest = np.argsort(-residual, kind="stable")[: min(_OUTLIERS, limit // 2)]
+            others = np.setdiff1d(at, largest, assume_unique=True)
+            others = others[np.argsort(curve.observed[others], kind="stable")]
+            at = np.sort(np.concatenate([largest, others[evenly(others.size, limit - largest.size)]]))
+        self.names = [names[row] for row in curve.held_out_rows[at].tolist()]
+        if curve.targets is not None:
+            targets = [clean(curve.targets.names[t]) for t in (at % len(curve.targets.names)).tolist()]
+            self.names = [f"{row} ({name})" for row, name in zip(self.names, targets, strict=True)]
+        self.observed, self.predicted = x, y = curve.observed[at], predictions[at]
+        self.residual = x - y
+        # The errors of all rows, each by its weight.
+        self.rmse = errors.rmse
+        self.explained = explained(errors.r2).replace("variance", curve.loss.words.explained)
+        # Axes hold the observed values, and predictions not further outside than their range is wide.
+        low, high = float(curve.observed.min()), float(curve.observed.max())
+        margin = high - low if high > low else np.inf
+        inside = (y >= low - margin) & (y <= high + margin)
+        self.axis = float(np.min(y[inside], initial=low)), float(np.max(y[inside], initial=high))
+        residual = self.residual[inside]
+        self.residual_axis = float(np.min(residual, initial=0.0)), float(np.max(residual, initial=0.0))
+        self.beyond = int(np.count_nonzero(np.isfinite(y) & ~inside))
+        self.cut = part_of(at.size, curve.observed.size, "held-out prediction")
+        self.unit = what_is_counted(curve)
+
+
+def draw_predictions(points: HeldOutPoints, ax: Axes) -> None:
     """Prediction against truth."""
     ax.axline((points.axis[0], points.axis[0]), slope=1, color=QUIET, linewidth=1)
     _dots(ax, points, points.observed, points.predicted, points.axis, points.axis)
     label_axes(ax, "observed", "predicted (held out)")
 
 
-def draw_residuals(points: Scatter, ax: Axes) -> None:
+def draw_residuals(points: HeldOutPoints, ax: Axes) -> None:
     """Residual against prediction."""
     ax.axhline(0, color=QUIET, linewidth=1)
     _dots(ax, points, points.predicted, points.residual, points.axis, points.residual_axis)
@@ -102,7 +152,7 @@ def draw_residuals(points: Scatter, ax: Axes) -> None:
 
 
 def _dots(
-    ax: Axes, points: Scatter, x: Floats, y: Floats, across: tuple[float, float], up: tuple[float, float]
+    ax: Axes, points: HeldOutPoints, x: Floats, y: Floats, across: tuple[float, float], up: tuple[float, float]
 ) -> None:
     """Draw dots; those outside the axes, which have a margin, are hollow, at the edge."""
     from matplotlib.ticker import MaxNLocator
@@ -132,13 +182,13 @@ def _dots(
         )
 
 
-def _prediction_titles(points: Scatter) -> list[str]:
+def _prediction_titles(points: HeldOutPoints) -> list[str]:
     beyond = f"\n{points.beyond} beyond the axes (hollow)" if points.beyond else ""
     title = f"{plural(points.size, points.unit)}, {points.cut}{beyond}"
     return [f"{title}\nRMSE {number(points.rmse, 3)}, {points.explained}", title]
 
 
-def _prediction_words(curve: SizeCurve, points: Scatter, limits: FigureLimits) -> FigureWords:
+def _prediction_words(curve: SizeCurve, points: HeldOutPoints, limits: FigureLimits) -> FigureWords:
     shown, rmse = f"{plural(points.size, points.unit)}, {points.cut}", number(points.rmse, 3)
     labels = [
         f"Scatter plot of held-out predictions against observed values: {shown}. Root mean square error {rmse}.",
@@ -175,8 +225,7 @@ def _largest_residuals(curve: SizeCurve, size: int, repeats: int, limits: Figure
     rows = np.flatnonzero(times)
     predicted, observed = total[rows] / times[rows], target[rows]
     largest = np.argsort(-np.abs(observed - predicted), kind="stable")[:_RESIDUALS]
-    values = np.column_stack([observed, predicted, observed - predicted])[largest]
-    texts = np.array(aligned(values.ravel()), dtype=object).reshape(values.shape)
+    texts = aligned_rows(np.column_stack([observed, predicted, observed - predicted])[largest])
     mean = f" (mean of the {repeats} predictions of a row)" if repeats > 1 else ""
     return FigureTable(
         "Table: largest residuals",
@@ -184,6 +233,39 @@ def _largest_residuals(curve: SizeCurve, size: int, repeats: int, limits: Figure
         [[names[rows[p]], *line] for p, line in zip(largest, texts, strict=True)],
         f"Held-out rows with the largest residuals{mean}",
     )
+
+
+class ClassRates:
+    """ROC curves, predicted probabilities by class, and confusions of one size (None: that to show).
+
+    Of two classes, `lines` and probabilities are those of the second, the event; of more, of each, and of the class
+    that a row has. `shares` (c, B) are fractions of the rows of each class, `table` (c, c) rows by predicted class.
+    """
+
+    def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
+        if curve.classes is None:
+            raise ValueError(
+                "the target of this curve has no classes; expected one with loss='logistic' or 'multinomial'."
+            )
+        self.size = size = size_to_show(curve) if size is None else int(size)
+        at, q, c = curve.at(size), curve.n_outputs, len(curve.classes.labels)
+        observed, predicted = class_of(curve.observed, q), class_of(curve.predictions[at], q)
+        y, p, w = curve.observed.reshape(-1, q), curve.predictions[at].reshape(-1, q), curve.weights[::q]
+        self.labels, self.several = [clean(label) for label in curve.classes.labels], c > 2
+        self.lines: list[tuple[Floats, Floats]] = []
+        self.areas: list[float] = []
+        for of_class, probability in zip(y.T, p.T, strict=True):
+            (false, true), area = roc(of_class, probability, w), auc(of_class, probability, w)
+            if size == 0 and curve.always.size == 0:  # class frequencies alone rank nothing
+                false, true, area = np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.5
+            points = evenly(false.size, _POINTS)
+            self.lines.append((false[points], true[points]))
+            self.areas.append(area)
+        self.wrong, self.table = float(curve.classes.misclassified[at]), confusion(observed, predicted, w, c)
+        self.edges = np.linspace(0.0, 1.0, _BINS + 1)
+        binned = p[:, 0] if q == 1 else np.sum(p * y, axis=1)
+        counts = [np.histogram(binned[observed == k], self.edges, weights=w[observed == k])[0] for k in range(c)]
+        self.shares = np.stack([each / max(each.sum(), 1e-300) for each in counts])
 
 
 def draw_roc(rates: ClassRates, ax: Axes) -> None:
@@ -263,6 +345,41 @@ def _class_words(curve: SizeCurve, rates: ClassRates, limits: FigureLimits) -> F
     return FigureWords(labels, caption, FigureTable("Table: who is called what", heads, rows, about))
 
 
+class RiskGroups:
+    """Times (T,) and fractions (T,) without the event of held-out rows in thirds by risk (None: at the size to show).
+
+    Rows that were predicted several times have their mean risk.
+    """
+
+    def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
+        if curve.survival is None:
+            raise ValueError("the target of this curve is no survival time; expected a result with loss='cox'.")
+        self.size = size = size_to_show(curve) if size is None else int(size)
+        at, row = curve.at(size), curve.held_out_rows
+        times = np.bincount(row, minlength=curve.n_rows)
+        risk = np.bincount(row, curve.survival.risks[at], curve.n_rows)[times > 0] / times[times > 0]
+        first = np.unique(row, return_index=True)[1]
+        time, event, weight = curve.survival.times[first], curve.observed[first], curve.weights[first]
+        third = np.searchsorted(np.quantile(risk, [1 / 3, 2 / 3]), risk) if np.ptp(risk) else np.ones(risk.size)
+        self.lines = []
+        for group in (third == g for g in range(len(RISKS))):
+            t, survived = kaplan_meier(time[group], event[group], weight[group])
+            points = evenly(t.size, _POINTS)
+            self.lines.append((t[points], survived[points]))
+        self.rows = [int(np.count_nonzero(third == g)) for g in range(len(RISKS))]
+        self.concordance = float(curve.survival.concordance[at])
+
+
+def kaplan_meier(time: Floats, event: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Times (T,), from 0, and Kaplan and Meier's estimate (T,) of the fraction without the event after each."""
+    at = np.unique(time[event > 0])
+    happened = np.array([weight[(time == t) & (event > 0)].sum() for t in at])
+    at_risk = np.array([weight[time >= t].sum() for t in at])
+    last = time.max(initial=0.0)
+    survived = np.cumprod(np.append(1.0, 1.0 - happened / np.maximum(at_risk, 1e-300)))
+    return np.concatenate([[0.0], at, [last]]), np.append(survived, survived[-1])
+
+
 def draw_survival(groups: RiskGroups, ax: Axes) -> None:
     """A step for each event, a line for each third."""
     for name, (time, survived), rows, colour in zip(RISKS, groups.lines, groups.rows, COLOURS, strict=False):
@@ -293,7 +410,7 @@ def _survival_words(curve: SizeCurve, groups: RiskGroups, limits: FigureLimits) 
 PREDICTIONS = PageFigure(
     "predictions",
     "Held-out predictions",
-    lambda curve, size, limits: held_out(curve, size, limits.points, limits.rows),
+    lambda curve, size, limits: HeldOutPoints(curve, size, limits.points, limits.rows),
     (draw_predictions, draw_residuals),
     words=_prediction_words,
     titles=_prediction_titles,
@@ -304,7 +421,7 @@ PREDICTIONS = PageFigure(
 CLASSES = PageFigure(
     "classes",
     "Telling the classes apart",
-    lambda curve, size, limits: class_rates(curve, size),
+    lambda curve, size, limits: ClassRates(curve, size),
     (draw_roc, draw_probabilities),
     words=_class_words,
     titles=_class_titles,
@@ -315,7 +432,7 @@ CLASSES = PageFigure(
 SURVIVAL = PageFigure(
     "survival",
     "Telling the times apart",
-    lambda curve, size, limits: risk_groups(curve, size),
+    lambda curve, size, limits: RiskGroups(curve, size),
     (draw_survival,),
     words=_survival_words,
     titles=lambda groups: [f"{plural(groups.size, 'column')}, concordance {groups.concordance:.3f}"],

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.report.numbers import Cooling, cooling
-from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure
+from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure, aligned_rows, evenly
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
+from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pairflip.least_squares import Floats
     from pairflip.search.best_subset import Trace
     from pairflip.selection.curve import SizeCurve
     from pairflip.theory import TheoryCurve
 
 _ROWS = 12  # of the table
+_ROUNDING = 1e-6  # of the highest energy above the best: what ends this near to it has reached it
+_NEAR = 1e-3  # where the axis of energies ends if all chains reached the best
 _QUANTITIES = ("energy above the best (logarithmic)", "accepted fraction of the flips")
 _CHAIN: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1, "alpha": 0.45}
 _LOOKS = {
@@ -53,7 +56,66 @@ def plot_anneal(
     """
     if quantity not in ("energy", "acceptance"):
         raise ValueError(f"quantity is {quantity!r}; expected 'energy' or 'acceptance'.")
-    return ANNEALING.plot(cooling(source, size), ax, 5.0, 3.6, panel=int(quantity == "acceptance"))
+    return ANNEALING.plot(Cooling(source, size), ax, 5.0, 3.6, panel=int(quantity == "acceptance"))
+
+
+class Cooling:
+    """Energy and acceptance (chains, steps) against `temperature` (steps,), hottest first; empty if not annealed.
+
+    Of the final fit of a size of a curve (None: that to show), or of a `Trace`; `above` is the energy above the lowest
+    one that is known, but at least `floor`, where the best chains end.
+    """
+
+    def __init__(
+        self, source: SizeCurve | Trace, size: int | None = None, chains: int = 64, steps: int | None = None
+    ) -> None:
+        from pairflip.selection.curve import SizeCurve
+
+        if isinstance(source, SizeCurve):
+            self.size = size = size_to_show(source) if size is None else int(size)
+            at, course, settings = source.at(size), source.annealing, source.settings
+            lowest = float(source.energies[at])
+            betas, energy, acceptance = course.betas[at], course.energy[at], course.acceptance[at]
+            # The course of only some chains of a final fit is recorded; the settings know how many it had.
+            of_size = dict(zip(settings.get("sizes", ()), settings.get("final_chains", ()), strict=False))
+            total = int(of_size.get(size, 0))
+        else:
+            self.size, lowest, total = source.k, source.best_energy, 0
+            betas, energy, acceptance = source.betas, source.energy, source.acceptance
+        step = np.flatnonzero(np.isfinite(betas) & (betas > 0))
+        # No axis has room for a start at (nearly) infinite temperature; the end where nothing moves any more is cut.
+        while step.size > 1 and betas[step[1]] > 100 * betas[step[0]]:
+            step = step[1:]
+        moving = np.flatnonzero(np.nan_to_num(acceptance[:, step]).any(axis=0))
+        if moving.size:
+            step = step[: moving[-1] + 4]
+        if steps is not None:
+            step = step[evenly(step.size, steps)]
+        annealed = np.flatnonzero(np.isfinite(energy[:, step]).all(axis=1)) if step.size else np.arange(0)
+        shown = annealed
+        if annealed.size > chains:
+            ranked = annealed[np.argsort(energy[annealed, step[-1]], kind="stable")]
+            shown = np.sort(ranked[evenly(annealed.size, chains)])
+        if shown.size == 0:
+            step = step[:0]
+        total = max(total, annealed.size)
+        part = f"{shown.size} of {plural(total, 'chain')}" if shown.size < total else plural(total, "chain")
+        self.cut = part if shown.size else "no annealing: nothing to choose at this size"
+        self.temperature = 1.0 / betas[step]
+        self.energy, self.acceptance = energy[np.ix_(shown, step)], acceptance[np.ix_(shown, step)]
+        self.floor = _floor(self.energy - lowest)
+        self.above = np.maximum(self.energy - lowest, self.floor)
+        self.unit = "column" if source.groups is None else "group"
+
+
+def _floor(above: Floats) -> float:
+    """Where a logarithmic axis of energies ends: below the nearest end that is not the best one."""
+    top = float(np.max(above, initial=0.0))
+    if not top > 0:
+        return 1.0
+    ends = above[:, -1]
+    apart = ends[ends > _ROUNDING * top]
+    return min(_NEAR * top, float(np.min(apart, initial=top)) / 2)
 
 
 def draw_energy(curves: Cooling, ax: Axes) -> None:
@@ -113,12 +175,11 @@ def _cooling_words(curve: SizeCurve, curves: Cooling, limits: FigureLimits) -> F
     )
     rows: list[list[str]] = []
     if curves.temperature.size:
-        at = np.unique(np.linspace(0, curves.temperature.size - 1, _ROWS).round().astype(np.int64))
+        at = evenly(curves.temperature.size, _ROWS)
         energy, accepted = curves.energy[:, at], np.median(curves.acceptance[:, at], axis=0)
         values = np.column_stack([energy.min(axis=0), np.median(energy, axis=0), energy.max(axis=0)])
-        texts = np.array(aligned(values.ravel(), 5), dtype=object).reshape(values.shape)
-        temperatures = aligned(curves.temperature[at], 3)
-        rows = [[t, *line, percent(a)] for t, line, a in zip(temperatures, texts, accepted, strict=True)]
+        lines = zip(aligned(curves.temperature[at], 3), aligned_rows(values, 5), accepted, strict=True)
+        rows = [[temperature, *line, percent(share)] for temperature, line, share in lines]
     heads = ["Temperature", "Energy: lowest chain", "Median", "Highest", "Acceptance (median)"]
     about = "Energy and acceptance by temperature, over the chains shown"
     return FigureWords(labels, caption, FigureTable("Table: cooling", heads, rows, about))
@@ -127,7 +188,7 @@ def _cooling_words(curve: SizeCurve, curves: Cooling, limits: FigureLimits) -> F
 ANNEALING = PageFigure(
     "annealing",
     "Cooling of the final fit",
-    lambda curve, size, limits: cooling(curve, size, limits.chains, limits.steps),
+    lambda curve, size, limits: Cooling(curve, size, limits.chains, limits.steps),
     (draw_energy, draw_acceptance),
     words=_cooling_words,
     titles=lambda curves: [f"{plural(curves.size, curves.unit)}, {curves.cut}"] * 2,

@@ -14,21 +14,17 @@ from markupsafe import Markup, escape
 
 from pairflip.report import probability_words as words
 from pairflip.report.answer import answer_of
-from pairflip.report.comparison_words import HEADS as METHOD_HEADS
-from pairflip.report.comparison_words import cautions, method_rows, sentence
-from pairflip.report.comparison_words import explanation as what_methods_show
+from pairflip.report.compared import cautions, draw_compared_errors, method_table, plot_compared_errors, sentence
 from pairflip.report.curve_tables import size_table
-from pairflip.report.figures_by_column import inclusion_shape, plot_inclusion
-from pairflip.report.figures_by_size import SIZE_CURVE, draw_size_curve, plot_size_curve
-from pairflip.report.figures_compared import draw_compared_errors, plot_compared_errors
+from pairflip.report.figures_by_column import inclusion_bars, inclusion_shape, plot_inclusion
+from pairflip.report.figures_by_size import SIZE_CURVE, ErrorBars, draw_size_curve, plot_size_curve
 from pairflip.report.figures_temperature import plot_anneal
-from pairflip.report.numbers import error_bars, inclusion_bars
 from pairflip.report.proof_words import HEADS as PROOF_HEADS
-from pairflip.report.proof_words import best_rows, count_words, proof_pieces
+from pairflip.report.proof_words import best_rows, count_words, proof_words
 from pairflip.report.registry import FigureLimits, FigureTable
 from pairflip.report.renderer import drawn, tag
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
-from pairflip.report.vocabulary import Piece
+from pairflip.report.vocabulary import pieces
 from pairflip.selection.verdict import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
@@ -98,9 +94,9 @@ def _html(*parts: Markup) -> str:
 
 def curve_html(curve: SizeCurve) -> str:
     """The answer, the size figure and the table of sizes."""
-    answer, sizes, bars = answer_of(curve), size_table(curve), error_bars(curve)
+    answer, sizes, bars = answer_of(curve), size_table(curve), ErrorBars(curve)
     bullets, more = (
-        Markup("").join(tag(element, tag("b", f"{label}:") + " " + _pieces(text)) for label, text in paragraphs)
+        Markup("").join(tag(element, tag("b", f"{label}:") + " " + _sentence(text)) for label, text in paragraphs)
         for element, paragraphs in (("li", answer.bullets), ("p", answer.more))
     )
     more += Markup("").join(tag("p", text) for text in answer.cautions)
@@ -109,7 +105,7 @@ def curve_html(curve: SizeCurve) -> str:
         for row, size in zip(sizes.rows, np.sort(curve.sizes).tolist(), strict=True)
     ]
     return _html(
-        tag("p", tag("strong", _pieces(answer.headline))),
+        tag("p", tag("strong", _sentence(answer.headline))),
         tag("ul", bullets),
         tag("details", tag("summary", "More about this answer") + more) if more else Markup(""),
         _chart(draw_size_curve, bars, SIZE_CURVE.words_about(curve, bars, FigureLimits()).labels[0], 380.0),
@@ -136,10 +132,10 @@ def trace_html(trace: Trace) -> str:
     rows = [list(row) for row in zip([*names, "(constant)"], *values, strict=True)]
     heads = ["Coefficient"] if len(values) == 1 else [f"Target {t + 1}" for t in range(len(values))]
     told = f" {agree}{doubt}; energy {number(trace.best_energy)}, engine {trace.engine}, {number(trace.seconds, 2)} s."
-    proof = [] if trace.proof is None else proof_pieces(trace.proof, chosen=trace.best_support.tolist())
+    proof = "" if trace.proof is None else proof_words(trace.proof, chosen=trace.best_support.tolist())
     return _html(
         tag("p", tag("strong", f"The best {plural(trace.k, counted)} found.") + told),
-        tag("p", _pieces(proof)) if proof else Markup(""),
+        tag("p", _sentence(proof)) if proof else Markup(""),
         _table(["Column", *heads], rows, {0}),
         _small(f"{plural(more, 'more column')} not shown." if more else ""),
         _note(trace.note),
@@ -150,7 +146,7 @@ def proof_html(proof: Proof) -> str:
     """What is proved, then the best sets and how many are nearly as good."""
     more, counts = len(proof.energies) - _MOST_SETS, count_words(proof)
     return _html(
-        tag("p", _pieces(proof_pieces(proof))),
+        tag("p", _sentence(proof_words(proof))),
         _table(PROOF_HEADS, best_rows(proof, most=_MOST_SETS), {len(PROOF_HEADS) - 1}),
         _small(f"{plural(more, 'more set')} not shown." if more > 0 else ""),
         tag("p", counts) if counts else Markup(""),
@@ -171,21 +167,22 @@ def posterior_html(posterior: Posterior) -> str:
     return _probabilities(words.model_answer(posterior), texts, tables, posterior.note)
 
 
-def _probabilities(answer: Iterable[Piece], texts: Iterable[str], tables: Iterable[FigureTable], note: str) -> str:
+def _probabilities(answer: str, texts: Iterable[str], tables: Iterable[FigureTable], note: str) -> str:
     """The answer, texts and tables of a record of probabilities."""
     shown = [(_table(each.heads, each.rows, set(range(each.names))), _small(f"{each.caption}.")) for each in tables]
     texts_shown = (tag("p", text) for text in texts)
-    return _html(tag("p", _pieces(answer)), *texts_shown, *(part for both in shown for part in both), _note(note))
+    return _html(tag("p", _sentence(answer)), *texts_shown, *(part for both in shown for part in both), _note(note))
 
 
 def comparison_html(found: Comparison) -> str:
     """Who predicts best, errors against size, and the table of methods."""
     label = "Error on held-out rows against the number of columns, a line for each method; the table has the numbers."
+    table = method_table(found)
     return _html(
         tag("p", sentence(found)),
         _chart(draw_compared_errors, found, label, 470.0),
-        _table(METHOD_HEADS, method_rows(found), {0, len(METHOD_HEADS) - 1}),
-        *map(_small, (what_methods_show(found), *cautions(found))),
+        _table(table.heads, table.rows, {0, len(table.heads) - 1}),
+        *map(_small, (table.caption, *cautions(found))),
     )
 
 
@@ -193,9 +190,9 @@ def _names(names: Sequence[str], columns: Sequence[int]) -> list[str]:
     return column_labels(names, columns[:_MOST_COLUMNS], 48)
 
 
-def _pieces(pieces: Iterable[Piece]) -> Markup:
+def _sentence(sentence: str) -> Markup:
     """A sentence with its names set apart."""
-    return Markup("").join(tag("b", text) if is_name else escape(text) for text, is_name in pieces)
+    return Markup("").join(tag("b", text) if is_name else escape(text) for text, is_name in pieces(sentence))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: set[int]) -> Markup:

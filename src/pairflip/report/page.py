@@ -10,21 +10,21 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from pairflip.report.registry import FigureTable
-from pairflip.report.run_info import About, Pairs, flat
+from pairflip.report.registry import FigureTable, PageFigure
 from pairflip.report.save import write_whole
-from pairflip.report.vocabulary import Paragraph, Piece, ToldNumber
+from pairflip.report.vocabulary import Paragraph, ToldNumber, pieces
 from pairflip.selection.after_selection import with_posterior
 from pairflip.selection.curve import SizeCurve
-from pairflip.text import clean
+from pairflip.text import clean, number, shorten
 
 if TYPE_CHECKING:
     from pairflip.comparison.record import Comparison
@@ -32,7 +32,27 @@ if TYPE_CHECKING:
     from pairflip.search.sampling import Samples
 
 
+Pairs = list[tuple[str, str]]
 _LEFT_OUT = 200  # columns and rows left out of the table that are listed
+_ENTRIES = 12  # of a nested setting
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known about a run beside its record; the parameters of `write_report`."""
+
+    title: str | None = None
+    target: str | None = None
+    dropped: Iterable[str | tuple[str, str]] = ()
+    command: str | None = None
+    extra: Mapping[str, object] | None = None
+    row_names: Sequence[object] | None = None
+
+    def facts(self, record_facts: Pairs) -> Pairs:
+        """Facts of a record, with the command before them and what the caller adds behind."""
+        first = [("Command", self.command)] if self.command else []
+        more = [(str(key), _text(value)) for key, value in (self.extra or {}).items()]
+        return [(clean(key), clean(value)) for key, value in (*first, *record_facts, *more)]
 
 
 @dataclass(frozen=True)
@@ -51,7 +71,7 @@ class Section:
     """A section of the page; a table with a `summary` is closed at first."""
 
     title: str
-    parts: Sequence[str | Sequence[Piece] | Drawing | Mapping[str, FigureTable]]  # tables by name
+    parts: Sequence[str | Drawing | Mapping[str, FigureTable]]  # sentences, figures, tables by name
     name: str = ""  # of the heading, for links
     follows: bool = False  # whether the heading ends with the size of the slider
     following: str = ""  # the text of each size that stands first
@@ -71,8 +91,8 @@ class Page:
     lead: str  # what it was computed from
     cautions: Sequence[str]
     sections: Sequence[Section]
-    answer: Sequence[Piece] = ()
-    headline: Sequence[Piece] = ()
+    answer: str = ""
+    headline: str = ""
     tiles: Sequence[ToldNumber] = ()
     bullets: Sequence[Paragraph] = ()
     more: Sequence[Paragraph] = ()  # closed at first, with the cautions where there are bullets
@@ -94,6 +114,39 @@ def what_was_done(
     if len(pairs) > _LEFT_OUT:
         dropped.append((f"and {len(pairs) - _LEFT_OUT:,} more", ""))
     return Section("What was done", [tables], closed=True, dropped=dropped, notes=notes, note=note)
+
+
+def drawing(figure: PageFigure, numbers: Any, label: str, caption: str) -> Drawing:
+    """A figure of one panel in the page, without the slider."""
+    from pairflip.report.renderer import page_svgs
+
+    return Drawing([(page_svgs(figure, [numbers], [[label]])[0], caption)])
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Pairs:
+    """Settings as flat pairs, nested ones with a dot and of these no more than can be read."""
+    pairs: Pairs = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            pairs += flat(dict(islice(value.items(), _ENTRIES)), f"{prefix}{key}.")
+            if len(value) > _ENTRIES:
+                pairs.append((clean(f"{prefix}{key}"), f"and {len(value) - _ENTRIES:,} more"))
+        else:
+            pairs.append((clean(f"{prefix}{key}"), clean(_text(value))))
+    return pairs
+
+
+def _text(value: object) -> str:
+    """A setting on one line; long lists are cut."""
+    if isinstance(value, float):
+        return number(value, 6)
+    if isinstance(value, str):
+        return shorten(value, 400)
+    if isinstance(value, (list, tuple)) and len(value) > 12:
+        return f"{_text(list(value[:3]))[:-1]}, …, {_text(value[-1])}] ({len(value)} values)"
+    if isinstance(value, (list, tuple)) and all(isinstance(v, float) for v in value):
+        return f"[{', '.join(number(v, 6) for v in value)}]"
+    return shorten(json.dumps(value, ensure_ascii=False, default=str), 200)
 
 
 def write_report(
@@ -140,30 +193,27 @@ def write_report(
     return write_whole(path, html.encode("utf-8", "replace"), "the report")
 
 
-def render(record: Any, *, row_names: Sequence[object] | None = None, **options: Any) -> str:
+def render(record: Any, **options: Any) -> str:
     """The page as text; options as in `write_report`. The same record gives the same text."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from pairflip.comparison.record import Comparison
+    from pairflip.report.compared import comparison_page
     from pairflip.report.curve_page import curve_page
-    from pairflip.report.record_pages import comparison_page, posterior_page, samples_page
-    from pairflip.search.posterior import Posterior
-    from pairflip.search.sampling import Samples
+    from pairflip.report.probability_words import posterior_page, samples_page
 
-    about = About(**options)
-    if isinstance(record, SizeCurve):
-        page = curve_page(record, about, row_names)
-    elif isinstance(record, Samples):
-        page = samples_page(record, about)
-    elif isinstance(record, Posterior):
-        page = posterior_page(record, about)
-    elif isinstance(record, Comparison):
-        page = comparison_page(record, about)
-    else:
+    kind, about = type(record).__name__, About(**options)
+    pages: dict[str, Callable[[Any, About], Page]] = {
+        "SizeCurve": curve_page,
+        "Posterior": posterior_page,
+        "Samples": samples_page,
+        "Comparison": comparison_page,
+    }
+    if kind not in pages:
         raise TypeError(
-            f"the record is a {type(record).__name__}; expected a SizeCurve, Posterior, Samples or Comparison: what "
-            "select_size, posterior, sample, temper or compare returned."
+            f"the record is a {kind}; expected a SizeCurve, Posterior, Samples or Comparison: what select_size, "
+            "posterior, sample, temper or compare returned."
         )
+    page = pages[kind](record, about)
     style, script = page_text("style.css"), page_text("report.js")
     # The content security policy allows this style and this script, and nothing else.
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
@@ -175,7 +225,7 @@ def render(record: Any, *, row_names: Sequence[object] | None = None, **options:
         data = data.replace(character, f"\\u{ord(character):04x}")
     look: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=FunctionLoader(page_text), autoescape=True, **look)
-    environment.filters |= {"clean": clean, "unbroken": lambda text: text.replace(" %", "\u00a0%")}
+    environment.filters |= {"clean": clean, "pieces": pieces, "unbroken": lambda text: text.replace(" %", "\u00a0%")}
     texts = {"style": Markup(style), "script": Markup(script), "data": Markup(data), "policy": policy}
     return environment.get_template("template.html.j2").render(page=page, about=about, **texts)
 

@@ -1,23 +1,29 @@
 """What is said about probabilities of columns: in models of any size (`posterior`), in sets that were drawn (`sample`).
 
-The answer, what to doubt (whether chains went everywhere they should), what is supposed, and tables of texts.
+The answer, what to doubt (whether chains went everywhere they should), what is supposed, tables of texts, the pages.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import chdtri
 
+import pairflip
 from pairflip.engines.base import EQUAL
 from pairflip.least_squares import Floats
-from pairflip.report.figures_by_column import chance_text
-from pairflip.report.numbers import InclusionBars
-from pairflip.report.registry import FigureTable
+from pairflip.report.figures_by_column import PROBABILITIES, InclusionBars, chance_text, inclusion_bars, plot_inclusion
+from pairflip.report.page import About, Page, Pairs, Section, drawing, what_was_done
+from pairflip.report.registry import BELOW, FigureTable
+from pairflip.report.save import save_all
 from pairflip.report.stability_words import cluster_label
-from pairflip.report.vocabulary import NAME_LENGTH, Piece, joined
+from pairflip.report.style import figure_of
+from pairflip.report.vocabulary import NAME_LENGTH, joined, named
 from pairflip.selection.stability import Family
 from pairflip.text import (
     NOTHING,
@@ -44,36 +50,41 @@ _POSSIBLE = 0.02  # columns less probable than this are not named as part of a c
 _NAMED = 6  # columns that a sentence names one by one
 _SETS = 20  # models or sets in a table
 _LONGER = "Walk longer (--sweeps, in Python sweeps=)."
+_SHARED_NAMES = (
+    "Names that several columns share carry the index of their column (counting from 0, as in Python) in square "
+    "brackets. "
+)
+_PRIOR = "Liang, Paulo, Molina, Clyde and Berger (2008) describe Zellner's prior and these probabilities."
+_FLIPS = "Sets are drawn by exchanging a pair of columns at a time, after Obuchi and Kabashima (2016)."
 _MOVES = {"add": "a column", "drop": "one", "flip": "a pair"}
 
 
 # The answer -----------------------------------------------------------------------------------------------------------
 
 
-def model_answer(posterior: Posterior) -> list[Piece]:
+def model_answer(posterior: Posterior) -> str:
     """Which columns belong in the model with a probability of one half or more, and the most probable model."""
     often = sorted(posterior.median_probability_model.tolist(), key=lambda j: -posterior.inclusion_probability[j])
     likely = int(posterior.size_probability.argmax())
     candidates = plural(int(posterior.problem.candidates.size), "column")
-    begin = f"{len(often):,} of {candidates} {'has' if len(often) == 1 else 'have'}" if often else ""
-    pieces: list[Piece] = [(begin or f"No column of {candidates} has", False)]
-    pieces.append((" a probability of 50 % or more of belonging in the model", False))
+    begin, columns = f"No column of {candidates} has", ""
     if often:
-        pieces += [(": ", False), *_named(posterior.names, often, posterior.inclusion_probability)]
-    share = percent(float(posterior.model_probability[0]))
-    pieces.append((f". The most probable model ({share}) has ", False))
-    pieces += _named(posterior.names, posterior.highest_probability_model.tolist()) or [("no columns", False)]
-    chance = percent(posterior.size_probability[likely])
-    pieces.append((f"; the most probable number of columns is {likely} ({chance}).", False))
-    return pieces + _cluster_words(posterior)
+        begin = f"{len(often):,} of {candidates} {'has' if len(often) == 1 else 'have'}"
+        columns = f": {_named(posterior.names, often, posterior.inclusion_probability)}"
+    share, chance = percent(float(posterior.model_probability[0])), percent(posterior.size_probability[likely])
+    best = _named(posterior.names, posterior.highest_probability_model.tolist()) or "no columns"
+    return (
+        f"{begin} a probability of 50 % or more of belonging in the model{columns}. The most probable model ({share}) "
+        f"has {best}; the most probable number of columns is {likely} ({chance}).{_cluster_words(posterior)}"
+    )
 
 
-def _cluster_words(posterior: Posterior) -> list[Piece]:
+def _cluster_words(posterior: Posterior) -> str:
     """Clusters of which one column or another is probable although none of them is by itself."""
     problem, chances = posterior.problem, posterior.inclusion_probability
     if problem.units is not None:
-        return []
-    family, taken, items = Family(problem), set[int](), list[list[Piece]]()
+        return ""
+    family, taken, items = Family(problem), set[int](), list[str]()
     seeds = np.setdiff1d(np.flatnonzero(chances >= _POSSIBLE), problem.always)
     clusters = [[j for j in each.tolist() if j in seeds] for each in family.of(seeds)]
     for columns in sorted(clusters, key=lambda columns: -float(chances[columns].sum())):
@@ -84,35 +95,36 @@ def _cluster_words(posterior: Posterior) -> list[Piece]:
         probability = posterior.any_of(columns)[0]
         if probability >= 0.5:
             often = sorted(columns, key=lambda j: -chances[j])
-            label = cluster_label(posterior.names, often, family.ordered)
-            items.append([*label, (f" ({percent(probability)})", False)])
+            items.append(f"{cluster_label(posterior.names, often, family.ordered)} ({percent(probability)})")
             taken.update(columns)
-    if not items:
-        return []
-    return [(" Columns that stand in for each other share their probability: ", False), *joined(items), (".", False)]
+    return f" Columns that stand in for each other share their probability: {joined(items)}." if items else ""
 
 
-def set_answer(samples: Samples) -> list[Piece]:
+def set_answer(samples: Samples) -> str:
     """Which columns are in at least half of the sets, and the set that was drawn most often."""
     chances = samples.inclusion_probability
     often = [int(j) for j in np.argsort(-chances, kind="stable") if chances[j] >= 0.5]
-    many = f"{len(often):,} of {plural(int(samples.candidates.size), 'column')} {'is' if len(often) == 1 else 'are'}"
-    begin = f"At beta = {number(float(samples.betas[-1]))}, {many if often else 'no column is'}"
-    pieces: list[Piece] = [(f"{begin} in at least half of the sets of {samples.k}", False)]
+    many, columns = "no column is", ""
     if often:
-        pieces += [(": ", False), *_named(samples.names, often, chances)]
+        candidates = plural(int(samples.candidates.size), "column")
+        many = f"{len(often):,} of {candidates} {'is' if len(often) == 1 else 'are'}"
+        columns = f": {_named(samples.names, often, chances)}"
     ((support, share),) = samples.often_drawn(1)
-    pieces.append((f". The set that was drawn most often ({percent(share)} of the draws) is ", False))
     mean, error = (float(each[-1]) for each in samples.energy)
     energy = plus_minus(mean, error if error > EQUAL * abs(mean) else 0.0)  # no error where that is rounding
-    return [*pieces, *_named(samples.names, support), (f"; the mean energy is {energy}.", False)]
+    return (
+        f"At beta = {number(float(samples.betas[-1]))}, {many} in at least half of the sets of {samples.k}{columns}. "
+        f"The set that was drawn most often ({percent(share)} of the draws) is {_named(samples.names, support)}; the "
+        f"mean energy is {energy}."
+    )
 
 
-def _named(names: Sequence[str], columns: Sequence[int], chances: Floats | None = None) -> list[Piece]:
+def _named(names: Sequence[str], columns: Sequence[int], chances: Floats | None = None) -> str:
     """Names in a sentence, each with its probability where that is given: the first few, and how many more."""
-    labels = zip(columns, column_labels(names, columns, NAME_LENGTH), strict=True)
-    told = [[(label, True), ("" if chances is None else f" ({percent(chances[j])})", False)] for j, label in labels]
-    return joined(told, _NAMED)
+    labels = [named([label]) for label in column_labels(names, columns, NAME_LENGTH)]
+    if chances is not None:
+        labels = [f"{label} ({percent(chances[j])})" for label, j in zip(labels, columns, strict=True)]
+    return joined(labels, _NAMED)
 
 
 # What to doubt --------------------------------------------------------------------------------------------------------
@@ -247,42 +259,43 @@ def column_table(posterior: Posterior, bars: InclusionBars) -> FigureTable:
     chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
     chances += [*["always"] * len(always), "constant"]
     labels = [*column_labels(posterior.names, [*columns, *always], 80), "(constant)"]
-    rows = list(zip(labels, chances, means, sds, strict=True))
     error = " ± Monte Carlo error" if posterior.sizes.size else ""
     about = (
         f"Probability that a column belongs in the model{error}, and its coefficient in the units of the table, "
         f"averaged over models (zero where the column is not in), with its standard deviation; {bars.cut}"
     )
-    return FigureTable("", ["Column", "In the model", "Coefficient, averaged", "sd"], rows, about)
+    cells = {"Column": labels, "In the model": chances, "Coefficient, averaged": means, "sd": sds}
+    return FigureTable.of(cells, about)
 
 
 def inclusion_table(samples: Samples, bars: InclusionBars) -> FigureTable:
     """The columns of the figure."""
     labels = column_labels(samples.names, bars.columns.tolist(), 80)
-    rows = [[label, chance_text(p, e)] for label, p, e in zip(labels, bars.probability, bars.error, strict=True)]
+    chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
     about = f"Fraction of the sets that have the column, ± Monte Carlo error; {bars.cut}"
-    return FigureTable("", ["Column", "In the set"], rows, about)
+    return FigureTable.of({"Column": labels, "In the set": chances}, about)
 
 
 def model_table(posterior: Posterior) -> FigureTable:
     """The most probable models."""
     top = posterior.models[:_SETS]
     shares = posterior.model_probability[: len(top)].tolist()
-    pairs = zip(top, shares, strict=True)
-    rows = [[_set(posterior.names, each.tolist()), str(each.size), _fine(p)] for each, p in pairs]
+    cells = {
+        "Columns": [_set(posterior.names, support.tolist()) for support in top],
+        "Number": [str(support.size) for support in top],
+        "Probability": list(map(_fine, shares)),
+    }
     seen = "" if posterior.method == "enumeration" else "; probabilities are shares of the draws"
     models = plural(len(top), "most probable model")
-    about = f"The {models}, {percent(sum(shares))} of the probability together{seen}"
-    return FigureTable("", ["Columns", "Number", "Probability"], rows, about)
+    return FigureTable.of(cells, f"The {models}, {percent(sum(shares))} of the probability together{seen}")
 
 
 def set_table(samples: Samples) -> FigureTable:
     """The sets that were drawn most often."""
-    top = samples.often_drawn(_SETS)
-    rows = [[_set(samples.names, support), _fine(share)] for support, share in top]
-    total = percent(sum(share for _, share in top))
-    about = f"{total} of the draws together" if len(top) > 1 else "No other set was drawn"
-    return FigureTable("", ["Columns", "Draws"], rows, about)
+    supports, shares = zip(*samples.often_drawn(_SETS), strict=True)
+    about = f"{percent(sum(shares))} of the draws together" if len(shares) > 1 else "No other set was drawn"
+    sets = [_set(samples.names, support) for support in supports]
+    return FigureTable.of({"Columns": sets, "Draws": list(map(_fine, shares))}, about)
 
 
 def _set(names: Sequence[str], columns: Sequence[int]) -> str:
@@ -293,9 +306,9 @@ def size_table(posterior: Posterior) -> FigureTable:
     """Numbers of columns with their probabilities, and what they were before the data."""
     top = np.sort(np.argsort(-posterior.size_probability, kind="stable")[:_SETS])
     top = top[posterior.size_probability[top] > 0]
-    before = posterior.prior.size_probability()
-    rows = [[str(k), _fine(posterior.size_probability[k]), _fine(before[k])] for k in top.tolist()]
-    return FigureTable("", ["Number of columns", "Probability", "Before the data"], rows, "Probability of each number")
+    after, before = posterior.size_probability[top], posterior.prior.size_probability()[top]
+    cells = {"Number of columns": [str(k) for k in top.tolist()], "Probability": list(map(_fine, after))}
+    return FigureTable.of(cells | {"Before the data": list(map(_fine, before))}, "Probability of each number")
 
 
 def pair_table(samples: Samples) -> FigureTable:
@@ -308,15 +321,13 @@ def pair_table(samples: Samples) -> FigureTable:
 def temperature_table(samples: Samples) -> FigureTable:
     """What each temperature of the ladder did."""
     energy, error = samples.energy
-    columns = (
-        [number(beta) for beta in samples.betas.tolist()],
-        aligned_plus_minus(energy.tolist(), error.tolist()),
-        [percent(share) for share in samples.acceptance.tolist()],
-        [*(percent(share) for share in samples.exchange.tolist()), NOTHING],
-    )
-    heads = ["beta", "Mean energy", "Flips accepted", "Traded with the next"]
-    rows = list(zip(*columns, strict=True))
-    return FigureTable("", heads, rows, "The ladder, from the hottest temperature to the coldest")
+    cells = {
+        "beta": list(map(number, samples.betas)),
+        "Mean energy": aligned_plus_minus(energy.tolist(), error.tolist()),
+        "Flips accepted": list(map(percent, samples.acceptance)),
+        "Traded with the next": [*map(percent, samples.exchange), NOTHING],
+    }
+    return FigureTable.of(cells, "The ladder, from the hottest temperature to the coldest")
 
 
 def _fine(share: float) -> str:
@@ -324,3 +335,96 @@ def _fine(share: float) -> str:
     if 0 < share < 1e-6:
         return "<0.0001 %"
     return percent(share) if share == 0 or share >= 0.01 else f"{number(100 * share, 2)} %"
+
+
+# Pages ----------------------------------------------------------------------------------------------------------------
+
+
+def posterior_page(posterior: Posterior, about: About) -> Page:
+    """The page of probabilities of columns and models."""
+    bars, doubts, problem = inclusion_bars(posterior), model_doubts(posterior), posterior.problem
+    low, high = posterior.prior.smallest, posterior.prior.largest
+    sizes = plural(high, "column") if low == high else f"{low} to {plural(high, 'column')}"
+    facts = [
+        ("Prior", f"{posterior.prior.coefficients}; models: {posterior.prior.name}"),
+        (
+            "Visited",
+            f"{posterior.visited:,} {'models, all there are' if not posterior.sizes.size else 'moves between models'}",
+        ),
+    ]
+    done = _done(posterior, about, (problem.n_rows, problem.n_columns, problem.hash), facts, {}, _PRIOR)
+    return Page(
+        title="How probable it is that a column belongs in the model",
+        version=pairflip.__version__,
+        lead=f"{problem.n_rows:,} rows, {problem.n_columns:,} columns, averaged over models of {sizes}.",
+        answer=model_answer(posterior),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
+        conditions=model_conditions(posterior),
+        sections=[
+            _inclusion("How probable each column is", bars, column_table(posterior, bars)),
+            Section("The most probable models", [{"models": model_table(posterior)}]),
+            Section("How many columns", [{"sizes": size_table(posterior)}]),
+            Section("How the models were visited", [model_rates(posterior)]),
+            done,
+        ],
+    )
+
+
+def samples_page(samples: Samples, about: About) -> Page:
+    """The page of sets that were drawn."""
+    bars, doubts, known = inclusion_bars(samples), set_doubts(samples), samples.settings
+    sets = {"sets": set_table(samples)} | ({"pairs": pair_table(samples)} if samples.k > 1 else {})
+    ladder = [{"temperatures": temperature_table(samples)}] if samples.betas.size > 1 else []
+    columns, drawn_sets = plural(samples.k, "column"), plural(samples.energies[:, -1].size, "set")
+    data = (known["rows"], known["columns"], known["data"])
+    done = _done(samples, about, data, [("Engine", samples.engine)], known, _FLIPS)
+    return Page(
+        title=f"Sets of {columns} at a finite temperature",
+        version=pairflip.__version__,
+        lead=f"{known['rows']:,} rows, {known['columns']:,} columns, {drawn_sets} of {columns} drawn.",
+        answer=set_answer(samples),
+        cautions=doubts,
+        mood="not" if doubts else "fairly",
+        conditions=set_conditions(samples),
+        sections=[
+            _inclusion("How often each column is in the set", bars, inclusion_table(samples, bars)),
+            Section("The sets that were drawn most often", [sets]),
+            Section("How the walks went", [set_rates(samples), *ladder]),
+            done,
+        ],
+    )
+
+
+def _done(
+    record: Posterior | Samples,
+    about: About,
+    data: tuple[int, int, str],
+    facts: Pairs,
+    settings: dict[str, Any],
+    note: str,
+) -> Section:
+    """What was done, with the note of the run first."""
+    rows, columns, data_hash = data
+    facts = [
+        ("Data", f"{plural(rows, 'row')}, {plural(columns, 'column')}"),
+        ("Data hash", data_hash),
+        *facts,
+        ("pairflip version", pairflip.__version__),
+        ("Time", f"{number(record.seconds, 3)} s"),
+    ]
+    caption = "All that the draws depend on, apart from the numbers of the chains"
+    section = what_was_done(about, facts, settings, caption, _SHARED_NAMES + note)
+    return replace(section, parts=[f"Note: {clean(record.note)}.", *section.parts]) if record.note else section
+
+
+def _inclusion(title: str, bars: InclusionBars, table: FigureTable) -> Section:
+    """The figure of inclusion probabilities and its table."""
+    label = f"Bar chart: {title[0].lower()}{title[1:]}, {bars.cut}. {BELOW}"
+    shown = drawing(PROBABILITIES, bars, label, f"Bars: {bars.cut}, the most probable first.")
+    return Section(title, [shown, {"columns": table}])
+
+
+def save_probability_figures(record: Posterior | Samples, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write the figure of the page as SVG and PNG into `folder` (made if missing)."""
+    return save_all({"inclusion": figure_of(plot_inclusion(record))}, folder)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pairflip.engines.base import reaches
 from pairflip.report.registry import FigureTable
-from pairflip.report.vocabulary import NAME_LENGTH, Piece, named, plain
+from pairflip.report.vocabulary import NAME_LENGTH, named_columns, plain
 from pairflip.text import NOTHING, aligned, column_labels, number, plural
 
 if TYPE_CHECKING:
@@ -31,17 +31,17 @@ _SECONDS = ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
 
 def proof_sentence(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> str:
-    """What is proved, as plain text with names in quotes; arguments as in `proof_pieces`."""
-    return plain(proof_pieces(proof, budget, chosen))
+    """What is proved, as plain text with names in quotes."""
+    return plain(proof_words(proof, budget, chosen))
 
 
-def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> tuple[Piece, ...]:
-    """What is proved, or how much is known without a proof: pieces (text, is a name)."""
+def proof_words(proof: Proof, budget: float | None = None, chosen: Sequence[int] | None = None) -> str:
+    """What is proved, or how much is known without a proof; equally good sets are other ones than those `chosen`."""
     if proof.subsets == 1 and proof.optimal:
-        return ((f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose.", False),)
+        return f"Proved: there is no other set of {plural(proof.k, proof.counted)} to choose."
     perfect = reaches(proof.energy, 0.0, proof.yy)  # only rounding is left of the energy
     if not (proof.optimal or perfect):
-        return ((_unproved(proof, budget), False),)
+        return _unproved(proof, budget)
     one, unit = proof.k == 1, proof.counted
     units, fit = (unit, "fits") if one else (f"{proof.k} {unit}s", "fit")
     keeping = f" that {'keeps' if one else 'keep'} the limits" if proof.limited else ""
@@ -63,7 +63,7 @@ def proof_pieces(proof: Proof, budget: float | None = None, chosen: Sequence[int
             proved += f"leaves an energy of {number(float(proof.energies[proof.runner_up]), 3)}: "
         else:
             proved += f"is {worse(float(proof.excess()[proof.runner_up]))} worse: "
-    return (proved, False), *_sets(proof, others, best), (".", False)
+    return f"{proved}{_sets(proof, others, best)}."
 
 
 def _unproved(proof: Proof, budget: float | None) -> str:
@@ -81,19 +81,16 @@ def _unproved(proof: Proof, budget: float | None) -> str:
     return f"{began}: a better set could have an energy {lower} lower."
 
 
-def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> list[Piece]:
+def _sets(proof: Proof, supports: Sequence[Any], best: Any) -> str:
     """Sets of columns in a sentence; of large ones, what they exchange for what."""
-    pieces: list[Piece] = []
-    for at, support in enumerate(supports[:_SETS]):
-        pieces.append(("; " if at else "", False))
-        inside, outside = (np.setdiff1d(a, b).tolist() for a, b in ((support, best), (best, support)))
-        if 2 * len(inside) >= proof.k and proof.k <= _NAMED:
-            pieces += named(column_labels(proof.names, support.tolist(), NAME_LENGTH))
-        else:
-            pieces += named(column_labels(proof.names, inside, NAME_LENGTH))
-            pieces += [(" in place of ", False), *named(column_labels(proof.names, outside, NAME_LENGTH))]
-    more = len(supports) - _SETS
-    return [*pieces, (f"; and {more:,} more", False)] if more > 0 else pieces
+    texts = []
+    for support in supports[:_SETS]:
+        inside, outside = np.setdiff1d(support, best), np.setdiff1d(best, support)
+        exchanged = [inside, outside] if 2 * inside.size < proof.k or proof.k > _NAMED else [support]
+        texts.append(" in place of ".join(named_columns(proof.names, columns) for columns in exchanged))
+    if len(supports) > _SETS:
+        texts.append(f"and {len(supports) - _SETS:,} more")
+    return "; ".join(texts)
 
 
 def worse(excess: float) -> str:

@@ -1,22 +1,30 @@
-"""What a figure is: numbers (a pure function of a curve), a drawing of them, and the words around it.
+"""What a figure is: numbers (computed from a record, and not while drawing), a drawing of them, the words around it.
 
-To add one, write both functions and `register` a `PageFigure`: it is then in the page, with its text alternative and
-its table, and among the files of `save_figures`.
+To add one, write these and `register` a `PageFigure`: it is then in the page, with its text alternative and its table,
+and among the files of `save_figures`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pairflip.report.style import LEGEND_LINES, TEXT, new_axes
+from pairflip.text import aligned, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pairflip.selection.curve import SizeCurve
 
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+LABEL = 28
+"""Characters of a name beside a figure."""
 BELOW = "The table below the figure has the numbers."
 """How most text alternatives end."""
 
@@ -35,13 +43,28 @@ class FigureLimits:
 
 @dataclass(frozen=True)
 class FigureTable:
-    """The numbers behind a figure as texts; the first `names` columns are words."""
+    """The numbers behind a figure as texts; one with a `summary` is closed at first."""
 
     summary: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str
-    names: int = 1
+    names: int = 1  # how many of the first columns are words
+    by_size: bool = False  # whether each line is a size
+    recommended: int | None = None  # the line of the recommended size
+    lowest: Mapping[int, int] = field(default_factory=dict)  # by column: the line of its lowest value
+
+    @classmethod
+    def of(
+        cls,
+        columns: Mapping[str, Sequence[str]] | Iterable[tuple[str, Sequence[str]]],
+        caption: str,
+        summary: str = "",
+        **more: Any,
+    ) -> FigureTable:
+        """A table of columns by their heads, or, where heads may be alike, of pairs (head, texts)."""
+        heads, texts = zip(*(columns.items() if isinstance(columns, Mapping) else columns), strict=True)
+        return cls(summary, heads, list(zip(*texts, strict=True)), caption, **more)
 
 
 @dataclass(frozen=True)
@@ -109,6 +132,22 @@ class PageFigure:
             look: dict[str, Any] = {"fontsize": TEXT + 0.5, "loc": "left", "parse_math": False}
             ax.set_title(title, pad=6 + 1.75 * TEXT * LEGEND_LINES.get(ax, 0), **look)
         return ax
+
+
+def part_of(shown: int, total: int, word: str) -> str:
+    """``5 of 12 columns``, or ``all 12 columns``."""
+    return f"{shown:,} of {plural(total, word)}" if shown < total else f"all {plural(total, word)}"
+
+
+def aligned_rows(values: NDArray[np.float64], digits: int = 4, least: int = 2) -> list[list[str]]:
+    """A table of numbers as texts, all of them with the same decimals or the same digits."""
+    texts = np.array(aligned(values.ravel(), digits, least), dtype=object)
+    return list(texts.reshape(values.shape).tolist())
+
+
+def evenly(count: int, most: int) -> Ints:
+    """At most so many places of 0, 1, ..., count - 1, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
 
 
 FIGURES: dict[str, PageFigure] = {}

@@ -34,7 +34,7 @@ _PANEL = (400.0, 330.0)
 
 
 def page_svgs(
-    figure: PageFigure, numbers: Sequence[Any], labels: Sequence[Sequence[str]], book: TipBook
+    figure: PageFigure, numbers: Sequence[Any], labels: Sequence[Sequence[str]], book: TipBook | None = None
 ) -> list[list[Markup]]:
     """Panels of a figure for each of `numbers`, with text alternatives; of a single panel, a wide and a narrow one."""
     side_by_side = figure.follows or len(figure.draw) > 1
@@ -52,7 +52,7 @@ def page_svgs(
                 ax.set(xscale="linear", yscale="linear")
                 ax.relim()
                 ax.autoscale(True)
-            look = {"class": f"chart {kind}", "data-role": f"{figure.name}-{panel}"}
+            look = {"class": f"chart {kind}"} | ({} if book is None else {"data-role": f"{figure.name}-{panel}"})
             svgs[at].append(drawn(figure.draw[panel], each, ax, labels[at][panel], look, book=book))
     return svgs
 

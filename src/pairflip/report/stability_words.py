@@ -10,9 +10,9 @@ import numpy as np
 
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
-    Piece,
     joined,
     named,
+    named_columns,
     plain,
     unit_labels,
     vocabulary,
@@ -40,30 +40,29 @@ def known(curve: SizeCurve, size: int) -> Stability | None:
     return halves if halves is not None and size in halves.sizes and 0 < size < halves.n_candidates else None
 
 
-def stability_words(curve: SizeCurve, size: int) -> list[Piece]:
+def stability_words(curve: SizeCurve, size: int) -> str:
     """How often random halves of the rows selected the same set, and its columns or their bands and clusters."""
     halves = known(curve, size)
     if halves is None:
-        return []
-    same_set = percent(float(halves.set_frequency[halves.at(size)]))
-    unit = what_is_counted(curve)
+        return ""
+    unit, same_set = what_is_counted(curve), percent(float(halves.set_frequency[halves.at(size)]))
     same = f"the same {unit} was" if size == 1 else f"the same {size} {unit}s were"
-    pieces: list[Piece] = [(f" In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}", False)]
-    told = levels(halves, size)
-    stable = [each for each in told if each.columns.size == 1 and each.frequency >= THRESHOLD - 1e-9]
-    rest = [each for each in told if each not in stable]
-    if size > 1 or any(each.columns.size > 1 for each in rest):
-        pieces.append(("; ", False))
-        if stable:
-            each = "" if len(stable) == 1 else "each "
-            pieces += named(unit_labels(curve, [int(one.columns[0]) for one in stable], NAME_LENGTH))
-            pieces.append((f" {each}in at least {percent(THRESHOLD)}" + (", " if rest else ""), False))
-        if len(rest) > _SINGLE:
-            low, high = percent(rest[-1].frequency), percent(rest[0].frequency)
-            pieces.append((f"the {'other ' if stable else ''}{len(rest)} in {low} to {high}", False))
-        else:
-            pieces += joined([_with_frequency(curve, halves, size, one) for one in rest])
-    return [*pieces, (".", False)]
+    text = f"In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}"
+    chosen = levels(halves, size)
+    stable = [level for level in chosen if level.columns.size == 1 and level.frequency >= THRESHOLD - 1e-9]
+    others = [level for level in chosen if level not in stable]
+    if size == 1 and all(level.columns.size == 1 for level in others):
+        return f"{text}."
+    parts = []
+    if stable:
+        names = named(unit_labels(curve, [int(level.columns[0]) for level in stable], NAME_LENGTH))
+        parts.append(f"{names} {'each ' if len(stable) > 1 else ''}in at least {percent(THRESHOLD)}")
+    if len(others) > _SINGLE:
+        low, high = percent(others[-1].frequency), percent(others[0].frequency)
+        parts.append(f"the {'other ' if stable else ''}{len(others)} in {low} to {high}")
+    elif others:
+        parts.append(joined([_with_frequency(curve, halves, size, level) for level in others]))
+    return f"{text}; {', '.join(parts)}."
 
 
 def levels(halves: Stability, size: int) -> list[Finding]:
@@ -71,7 +70,7 @@ def levels(halves: Stability, size: int) -> list[Finding]:
     levels, clusters = list[Finding](), halves.stable_clusters(0.0, size)
     for j in halves.chosen[halves.at(size)].tolist():
         frequency = halves.frequency(j, size)
-        level = Finding(np.array([j]), np.array([j]), frequency)
+        level = _alone(j, frequency)
         for cluster in clusters:
             wider = cluster.columns.size > 1 and cluster.frequency > frequency
             if wider and j in cluster.members and frequency < THRESHOLD - 1e-9:
@@ -79,6 +78,10 @@ def levels(halves: Stability, size: int) -> list[Finding]:
         if level not in levels:
             levels.append(level)
     return sorted(levels, key=lambda level: -level.frequency)
+
+
+def _alone(column: int, frequency: float) -> Finding:
+    return Finding(np.array([column]), np.array([column]), frequency)
 
 
 def steadier(curve: SizeCurve, halves: Stability, size: int) -> str:
@@ -92,30 +95,28 @@ def cluster_word(halves: Stability) -> str:
     return "band" if halves.profile is not None else "cluster"
 
 
-def stability_details(curve: SizeCurve, size: int) -> list[Piece]:
+def stability_details(curve: SizeCurve, size: int) -> str:
     """Columns that were selected more often than what was chosen, and the bound on what chance would make stable."""
     halves = known(curve, size)
     if halves is None:
-        return []
-    told, pieces = levels(halves, size), list[Piece]()
-    taken = np.concatenate([level.members for level in told] + [halves.chosen[halves.at(size)]])
-    every = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
-    others = sorted((-float(often), j) for j, often in every if j not in taken and often > told[-1].frequency + 1e-9)
-    if others:
-        alone = [Finding(np.array([j]), np.array([j]), -often) for often, j in others[:_OTHERS]]
-        items = [_with_frequency(curve, halves, size, each) for each in alone]
-        if len(others) > _OTHERS:
-            items.append([(f"{len(others) - _OTHERS} more", False)])
-        pieces.append((" Not chosen, but selected more often than ", False))
-        pieces += [*level_label(curve, halves, size, told[-1].columns), (": ", False), *joined(items), (".", False)]
-    stable = [level for level in told if level.frequency >= THRESHOLD - 1e-9]
+        return ""
+    chosen, sentences = levels(halves, size), []
+    taken = np.concatenate([level.members for level in chosen] + [halves.chosen[halves.at(size)]])
+    frequencies = zip(halves.columns.tolist(), halves.frequencies[halves.at(size)], strict=True)
+    more_often = sorted((-float(f), j) for j, f in frequencies if j not in taken and f > chosen[-1].frequency + 1e-9)
+    if more_often:
+        columns = [_with_frequency(curve, halves, size, _alone(j, -f)) for f, j in more_often[:_OTHERS]]
+        if len(more_often) > _OTHERS:
+            columns.append(f"{len(more_often) - _OTHERS} more")
+        least = level_label(curve, halves, size, chosen[-1].columns)
+        sentences.append(f"Not chosen, but selected more often than {least}: {joined(columns)}.")
+    stable = [level for level in chosen if level.frequency >= THRESHOLD - 1e-9]
     if stable:
-        wide = any(level.columns.size > 1 for level in stable)
-        pieces.append((f" {bound_words(curve, halves, size, wide)}", False))
-    return pieces
+        sentences.append(bound_words(curve, halves, size, any(level.columns.size > 1 for level in stable)))
+    return " ".join(sentences)
 
 
-def level_label(curve: SizeCurve, halves: Stability, size: int, columns: Ints) -> list[Piece]:
+def level_label(curve: SizeCurve, halves: Stability, size: int, columns: Ints) -> str:
     """A column, or a group, by its name; a band or cluster as `cluster_label` says."""
     if columns.size == 1:
         return named(unit_labels(curve, columns.tolist(), NAME_LENGTH))
@@ -123,19 +124,19 @@ def level_label(curve: SizeCurve, halves: Stability, size: int, columns: Ints) -
     return cluster_label(curve.names, often, halves.profile is not None)
 
 
-def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> list[Piece]:
+def cluster_label(names: Sequence[str], columns: list[int], ordered: bool) -> str:
     """Columns that stand in for each other, the first of which matters most: a band by its ends, few by their names."""
     if ordered:
         order = np.argsort(name_positions([names[j] for j in columns]), kind="stable")
-        first, last = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
-        return [("one of ", False), (first, True), (" to ", False), (last, True)]
+        ends = column_labels(names, [columns[order[0]], columns[order[-1]]], NAME_LENGTH)
+        return f"one of {' to '.join(named([end]) for end in ends)}"
     if len(columns) > _LISTED:
-        return [(f"one of {len(columns)} columns like ", False), *named(column_labels(names, columns[:1], NAME_LENGTH))]
-    return [("one of ", False), *named(column_labels(names, columns, NAME_LENGTH))]
+        return f"one of {len(columns)} columns like {named_columns(names, columns[:1])}"
+    return f"one of {named_columns(names, columns)}"
 
 
-def _with_frequency(curve: SizeCurve, halves: Stability, size: int, level: Finding) -> list[Piece]:
-    return [*level_label(curve, halves, size, level.columns), (f" in {percent(level.frequency)}", False)]
+def _with_frequency(curve: SizeCurve, halves: Stability, size: int, level: Finding) -> str:
+    return f"{level_label(curve, halves, size, level.columns)} in {percent(level.frequency)}"
 
 
 def null_words(curve: SizeCurve) -> str:
@@ -153,7 +154,7 @@ def null_words(curve: SizeCurve) -> str:
     r2 = (float(np.median(shuffled.r2)), float(shuffled.r2.max()))
     middle, highest = ("below -1" if value < -1 else r2_text(value) for value in r2)
     return (
-        f" With the {vocabulary(curve).target} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; "
+        f"With the {vocabulary(curve).target} shuffled {times}, {columns} had R2 {middle} on held-out rows (median; "
         f"the highest {highest}), and {again}."
     )
 
@@ -188,10 +189,10 @@ def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
 def bound_words(curve: SizeCurve, halves: Stability, size: int, clusters: bool = False) -> str:
     """Both bounds on the number of columns, or of bands and clusters, that chance would make stable."""
     unit = what_is_counted(curve)
-    told_of = f"{cluster_word(halves)}s of {unit}s" if clusters else plural(halves.n_candidates, f"candidate {unit}")
+    candidates = f"{cluster_word(halves)}s of {unit}s" if clusters else plural(halves.n_candidates, f"candidate {unit}")
     bound = halves.cluster_bound(THRESHOLD, size) if clusters else halves.bound(THRESHOLD, size)
     return (
-        f"Of {told_of}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "
+        f"Of {candidates}, at most {number(bound.worst_case, 2)} without effect would be expected to reach "
         f"{percent(THRESHOLD)} by chance (Meinshausen and Bühlmann), if the size had been fixed beforehand and all "
         f"{unit}s without effect were equally likely to be selected; at most {number(bound.best, 2)} if their "
         "frequencies are also r-concave (Shah and Samworth)."

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from pairflip.text import number, shorten
 
 if TYPE_CHECKING:
@@ -143,6 +145,22 @@ def legend_above(ax: Axes, more: Sequence[Artist] = (), backwards: bool = False,
     figure = figure_of(ax)
     if figure.get_layout_engine() is None:  # margins are fixed: more than one line of the legend needs more room
         figure.subplots_adjust(top=1.0 - (14.0 + 22.0 * (rows - 1)) / (figure.get_figheight() * _PIXELS))
+
+
+def boxes(ax: Axes, left: Any, right: Any, bottom: Any, top: Any, colours: Any) -> Artist:
+    """Filled rectangles without edges; ends are arrays or numbers."""
+    from matplotlib.collections import PolyCollection
+
+    a, b, c, d = np.broadcast_arrays(left, right, bottom, top)
+    corners = np.stack([np.stack([a, b, b, a]), np.stack([c, c, d, d])]).T
+    return ax.add_collection(PolyCollection(list(corners), facecolors=colours, linewidths=0))
+
+
+def tinted(alpha: float) -> tuple[float, float, float, float]:
+    """The first colour, the fainter the lower `alpha`."""
+    from matplotlib.colors import to_rgb
+
+    return (*to_rgb(COLOURS[0]), alpha)
 
 
 def size_axis(ax: Axes, unit: str, y: str) -> None:

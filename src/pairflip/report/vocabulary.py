@@ -5,6 +5,7 @@ Sentences elsewhere are the same for all kinds; `vocabulary` is the one place th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import floor, isfinite, log10
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
     from pairflip.least_squares import Floats
     from pairflip.selection.curve import SizeCurve
 
-Piece = tuple[str, bool]
-"""A text, and whether it is a name: names are set apart, so that they are never read as markup."""
-Paragraph = tuple[str, tuple[Piece, ...]]
-"""A label, and sentences."""
+Paragraph = tuple[str, str]
+"""A label, and sentences with names."""
 NAME_LENGTH = 48
 """Characters of a name in a sentence."""
 _PRECISE = 0.005
@@ -205,13 +204,16 @@ class _Deviance(Vocabulary):
 
     def ranked(self, size: int) -> ToldNumber:
         """How well rows are ranked."""
-        chosen, ranks = self.corrected(size), self.curve.ranked
-        name = self.ranking[0].upper() + self.ranking[1:]
+        chosen, name = self.corrected(size), self.ranking[0].upper() + self.ranking[1:]
         if chosen is None or chosen.ranked is None:
-            assert ranks is not None
-            return ToldNumber(name, f"{ranks[self.curve.at(size)]:.2f}", "0.5 is chance")
+            return ToldNumber(name, self.rank_text(size), "0.5 is chance")
         value, low, high = (f"{each:.2f}" for each in chosen.ranked)
         return ToldNumber(name, value, f"{low} to {high}; 0.5 is chance")
+
+    def rank_text(self, size: int) -> str:
+        """How well held-out rows are ranked, with two decimals."""
+        assert self.curve.ranked is not None
+        return f"{self.curve.ranked[self.curve.at(size)]:.2f}"
 
     def meaning(self, size: int) -> str:
         share = self.share(size)
@@ -277,16 +279,11 @@ class _Survival(_Deviance):
         return 2.0 * float(self.curve.cv_error[self.curve.at(size)])
 
     def short(self, size: int) -> str:
-        return f"concordance {self.concordance(size)}, {super().short(size)}"
-
-    def concordance(self, size: int) -> str:
-        """How well held-out rows are ranked, with two decimals."""
-        assert self.curve.survival is not None
-        return f"{self.curve.survival.concordance[self.curve.at(size)]:.2f}"
+        return f"concordance {self.rank_text(size)}, {super().short(size)}"
 
     def numbers(self, size: int) -> list[ToldNumber]:
         ranked = self.ranked(size)
-        forced = f"{self.concordance(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
+        forced = f"{self.rank_text(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
         return [ranked._replace(note=_notes(ranked.note, forced))]
 
     def meaning(self, size: int) -> str:
@@ -365,23 +362,32 @@ def unit_labels(curve: SizeCurve, units: Sequence[int], length: int | None = Non
 # Names in sentences ---------------------------------------------------------------------------------------------------
 
 
-def joined(items: Sequence[list[Piece]], most: int | None = None) -> list[Piece]:
-    """Parts of a list in a sentence, with commas and "and"; the first few and how many more where there are `most`."""
-    pieces: list[Piece] = []
+# A name stands between two control characters, which `clean` keeps out of labels: pages set it apart, texts quote it.
+_BEGIN, _END = "\x02", "\x03"
+
+
+def joined(items: Sequence[str], most: int | None = None) -> str:
+    """A list in a sentence: a, b and c; at most so many items, and how many more there are."""
     if most is not None and len(items) > most:
-        items = [*items[:most], [(f"{len(items) - most:,} more", False)]]
-    for i, item in enumerate(items):
-        if i:
-            pieces.append((" and " if i == len(items) - 1 else ", ", False))
-        pieces += item
-    return pieces
+        items = [*items[:most], f"{len(items) - most:,} more"]
+    return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-def named(labels: Iterable[str]) -> list[Piece]:
-    """Names in a sentence: a, b and c."""
-    return joined([[(label, True)] for label in labels])
+def named(labels: Iterable[str]) -> str:
+    """Labels of columns, rows or targets as names in a sentence: a, b and c."""
+    return joined([f"{_BEGIN}{label}{_END}" for label in labels])
 
 
-def plain(pieces: Iterable[Piece]) -> str:
-    """Pieces as plain text, names in quotes."""
-    return "".join(f"“{text}”" if is_name else text for text, is_name in pieces)
+def named_columns(names: Sequence[str], columns: Iterable[int]) -> str:
+    """Columns in a sentence, by labels that tell them apart: a, b and c."""
+    return named(column_labels(names, [int(j) for j in columns], NAME_LENGTH))
+
+
+def plain(sentence: str) -> str:
+    """A sentence as plain text, names in quotes."""
+    return sentence.replace(_BEGIN, "“").replace(_END, "”")
+
+
+def pieces(sentence: str) -> list[tuple[str, bool]]:
+    """A sentence as texts, and whether each is a name."""
+    return [(text, at % 2 == 1) for at, text in enumerate(re.split(f"[{_BEGIN}{_END}]", sentence))]
