@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.inputs import NumberedNames
 from pairflip.text import plural, quoted
 
 
@@ -70,13 +69,12 @@ class Reader:
             for name in (*self._by_name, *([] if self._weights is None else [self._weights])):
                 if labels is None or name not in labels:
                     raise ValueError(f"it has no column {quoted(name)}; expected tables with the same named columns.")
-            aside = {*self._by_name, self._weights}
             assert labels is not None
-            names: Sequence[str] | None = [name for name in labels if name not in aside]
-            columns = [_column(block, labels.index(name)) for name in names or ()]
+            by_label = {name: _column(block, labels.index(name)) for name in labels}
             target_names: Sequence[str] | None = list(self._by_name)
-            targets = [_column(block, labels.index(name)) for name in self._by_name]
-            weight = None if self._weights is None else _column(block, labels.index(self._weights))
+            names: Sequence[str] | None = [name for name in labels if name not in {*self._by_name, self._weights}]
+            columns, targets = [by_label[name] for name in names or ()], [by_label[name] for name in self._by_name]
+            weight = None if self._weights is None else by_label[self._weights]
         else:
             if not isinstance(block, (tuple, list)) or not 2 <= len(block) <= 3:
                 raise TypeError(
@@ -96,16 +94,16 @@ class Reader:
         if not columns:
             raise ValueError("it has no columns; expected at least one candidate.")
         if not self.columns:
-            own = NumberedNames(len(columns)) if names is None else [str(name) for name in names]
-            several = [f"y{t}" for t in range(len(targets))] if target_names is None else list(target_names)
-            if (len(own), len(several)) != (len(columns), len(targets)):
+            labels = [f"x{j}" for j in range(len(columns))] if names is None else list(map(str, names))
+            target_labels = [f"y{t}" for t in range(len(targets))] if target_names is None else list(target_names)
+            if (len(labels), len(target_labels)) != (len(columns), len(targets)):
                 raise ValueError(
-                    f"{plural(len(own), 'name')} and {plural(len(several), 'name')} of targets are given for "
+                    f"{plural(len(labels), 'name')} and {plural(len(target_labels), 'name')} of targets are given for "
                     f"{plural(len(columns), 'column')} and {plural(len(targets), 'target')}; expected one for each."
                 )
-            if len(set(own)) < len(own):
+            if len(set(labels)) < len(labels):
                 raise ValueError("several columns have the same name; expected names that tell columns apart.")
-            self.columns, self.targets = own, several
+            self.columns, self.targets = labels, target_labels
         elif (len(columns), len(targets)) != (len(self.columns), len(self.targets)):
             raise ValueError(
                 f"it has {plural(len(columns), 'column')} and {plural(len(targets), 'target')}; expected "
@@ -129,9 +127,7 @@ def _labels(table: Any) -> list[str] | None:
 def _column(table: Any, j: int) -> NDArray[Any]:
     """A column of a data frame (pandas, polars) or an Arrow table, missing values as not-a-number."""
     if hasattr(table, "column_names"):
-        return np.asarray(
-            table.column(j).to_numpy(**({} if hasattr(table, "to_batches") else {"zero_copy_only": False}))
-        )
+        return np.asarray(table.column(j).to_numpy(zero_copy_only=False))
     values = table.iloc[:, j] if hasattr(table, "iloc") else table[:, j]
     if getattr(values.dtype, "na_value", None) is not None and hasattr(values, "isna") and values.isna().any():
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

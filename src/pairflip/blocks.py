@@ -14,6 +14,7 @@ everything that follows works on these rows as on any table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -152,33 +153,33 @@ class Moments:
                 f"means and YtY have shapes {np.shape(means)} and {np.shape(YtY)}; expected ({N + q},) and ({q}, {q}) "
                 "for each fold."
             ) from None
-        every = np.concatenate([np.concatenate([G, B], axis=2), np.concatenate([B.swapaxes(1, 2), yy], axis=2)], axis=1)
-        if not (_finite(every) and _finite(middle)) or np.any(np.abs(G - G.swapaxes(1, 2)) > 1e-6 * np.abs(G).max()):
+        sums = np.concatenate([np.concatenate([G, B], axis=2), np.concatenate([B.swapaxes(1, 2), yy], axis=2)], axis=1)
+        if not (_finite(sums) and _finite(middle)) or np.any(np.abs(G - G.swapaxes(1, 2)) > 1e-6 * np.abs(G).max()):
             raise ValueError("the sums of products are not finite, or XtX is not symmetric; expected inner products.")
         shift = np.average(middle, axis=0, weights=counts)
         away, m = middle - shift, counts[:, None, None]
         if not centred:
-            every = every - m * middle[:, :, None] * middle[:, None, :]
-        every = every + m * away[:, :, None] * away[:, None, :]
-        diagonal = np.sqrt(np.maximum(np.einsum("fjj->fj", every).max(axis=0), 0.0))
+            sums = sums - m * middle[:, :, None] * middle[:, None, :]
+        sums = sums + m * away[:, :, None] * away[:, None, :]
+        diagonal = np.sqrt(np.maximum(np.einsum("fjj->fj", sums).max(axis=0), 0.0))
         scale = np.where(diagonal > 0, np.ldexp(1.0, np.frexp(diagonal)[1]), 1.0)
         products = np.zeros((f, N + q + 1, N + q + 1))
         products[:, 0, 0] = counts
         products[:, 0, 1:] = products[:, 1:, 0] = counts[:, None] * away / scale
-        products[:, 1:, 1:] = every / scale / scale[:, None]
-        low = np.linalg.eigvalsh(products).min(axis=1) / np.linalg.eigvalsh(products).max(axis=1)
-        if low.min() < -1e-8:
+        products[:, 1:, 1:] = sums / scale / scale[:, None]
+        eigenvalues = np.linalg.eigvalsh(products)
+        if np.any(eigenvalues[:, 0] < -1e-8 * eigenvalues[:, -1]):
             raise ValueError(
                 "the sums of products belong to no table: a sum of squares would be negative; expected X'X, X'Y and "
                 "Y'Y of the same rows" + ("." if centred else ", or centred=True for differences from the means.")
             )
-        own = [f"x{j}" for j in range(N)] if names is None else [str(name) for name in names]
-        several = [f"y{t}" for t in range(q)] if target_names is None else [str(name) for name in target_names]
-        if (len(own), len(several)) != (N, q):
+        labels = tuple(map(str, [f"x{j}" for j in range(N)] if names is None else names))
+        targets = tuple(map(str, [f"y{t}" for t in range(q)] if target_names is None else target_names))
+        if (len(labels), len(targets)) != (N, q):
             raise ValueError(
-                f"names and target_names have {len(own)} and {len(several)} entries; expected {N} and {q}."
+                f"names and target_names have {len(labels)} and {len(targets)} entries; expected {N} and {q}."
             )
-        return cls(tuple(own), tuple(several), f, 0, shift, scale, False, counts.astype(np.int64), products)
+        return cls(labels, targets, f, 0, shift, scale, False, counts.astype(np.int64), products)
 
     @property
     def n_rows(self) -> int:
@@ -203,8 +204,7 @@ class Moments:
         return int(max(256, 2 ** int(np.log2(_BATCH // (1 + len(self.shift))))))
 
     def __add__(self, other: Moments) -> Moments:
-        same = ("names", "target_names", "folds", "seed")
-        for name in same:
+        for name in ("names", "target_names", "folds", "seed"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"moments with {name} = {getattr(self, name)} and {getattr(other, name)} are added; expected "
@@ -219,9 +219,8 @@ class Moments:
             products = np.stack([_triangle(np.vstack(pair)) for pair in zip(self.products, theirs, strict=True)])
         else:
             products = self.products + theirs
-        counts = dict.fromkeys([*self.missing, *other.missing])
-        missing = {name: self.missing.get(name, 0) + other.missing.get(name, 0) for name in counts}
-        return replace(self, rows=self.rows + other.rows, products=products, missing=missing)
+        missing = Counter(self.missing) + Counter(other.missing)
+        return replace(self, rows=self.rows + other.rows, products=products, missing=dict(missing))
 
     def save(self, path: str | Path) -> None:
         """Write everything to a NumPy archive (.npz)."""
@@ -323,49 +322,49 @@ class Moments:
             products[b] = _triangle(rows)
         return replace(self, products=products, triangular=True)
 
+    @np.errstate(over="ignore", invalid="ignore")  # sums that are not finite are looked into
     def collect(self, parts: Sequence[Rows], first_row: int) -> None:
         """Add neighbouring rows, in a few parts, to these moments; those with missing values are counted, not added."""
-        from pairflip.blocks_kernel import arrange, scatter
-
-        m, p, weighted = sum(rows.size for rows in parts), len(self.shift), parts[0].weight is not None
-        weights = [np.asarray(rows.weight, dtype=np.float64) for rows in parts if rows.weight is not None]
-        use = np.concatenate(weights) > 0 if weighted else np.ones(m, dtype=np.bool_)
-        roots = [np.sqrt(weight) for weight in weights] or [np.empty(0)] * len(parts)
-        place, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
-        arrange(np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size), use, place, start)
-        places = np.split(place, np.cumsum([rows.size for rows in parts])[:-1])
-        out = _workspace(p + 1, int(start[-1]))
-        out[0] = 1.0
-        for rows, there, root in zip(parts, places, roots, strict=True):
-            if weighted:
-                scatter(np.ones(rows.size), there, 0.0, 1.0, root, out[0])
-            for j, values in enumerate(rows.columns):
-                total = scatter(_numbers(values), there, self.shift[j], self.scale[j], root, out[j + 1])
-                if not np.isfinite(total):
-                    self._collect_finite(joined(parts), first_row, use)
-                    return
-        for b in np.flatnonzero(np.diff(start)):
-            part = out[:, start[b] : start[b + 1]]
+        rows = joined(parts)
+        root = None if rows.weight is None else np.sqrt(np.asarray(rows.weight, dtype=np.float64))
+        use = np.arange(rows.size) if root is None else np.flatnonzero(root > 0)
+        block = blocks_of(self.seed, first_row, rows.size, self.rows.size)[use]
+        order = use[np.argsort(block, kind="stable")]
+        ordered = _workspace(len(self.shift) + 1, order.size)
+        ordered[0] = 1.0 if root is None else root[order]
+        shifted = np.empty(rows.size)
+        for column, values, shift, scale in zip(ordered[1:], rows.columns, self.shift, self.scale, strict=True):
+            np.subtract(values, shift, out=shifted)  # in the order of memory, then in that of blocks
+            shifted *= 1.0 / scale
+            np.take(shifted, order, out=column, mode="clip")
+            if not np.isfinite(column.sum()):
+                self._collect_finite(rows, first_row, use)
+                return
+            if root is not None:
+                column *= ordered[0]
+        counts = np.bincount(block, minlength=self.rows.size)
+        stop = np.cumsum(counts)
+        for b in np.flatnonzero(counts):
+            part = ordered[:, stop[b] - counts[b] : stop[b]]
             if self.triangular:
                 self.products[b] = _triangle(np.vstack([self.products[b], part.T]))
             else:
                 self.products[b] += part @ part.T
-        self.rows[:] += np.diff(start)
+        self.rows[:] += counts
 
-    def _collect_finite(self, rows: Rows, first_row: int, use: NDArray[np.bool_]) -> None:
-        """Add rows of which some have missing or infinite values."""
-        names, finite = [*self.names, *self.target_names], use.copy()
-        for name, values in zip(names, rows.columns, strict=True):
-            there = np.isfinite(_numbers(values))
-            lost = int(np.count_nonzero(use & ~there))
-            if lost:
-                self.missing[name] = self.missing.get(name, 0) + lost
-                finite &= there
-        lost = int(np.count_nonzero(use & ~finite))
-        if not lost:
+    def _collect_finite(self, rows: Rows, first_row: int, use: Ints) -> None:
+        """Add rows of which some have missing or infinite values; only those in `use` have a weight above zero."""
+        finite = np.zeros(rows.size, dtype=bool)
+        finite[use] = True
+        for name, values in zip([*self.names, *self.target_names], rows.columns, strict=True):
+            lost = use[~np.isfinite(values[use])]
+            if lost.size:
+                self.missing[name] = self.missing.get(name, 0) + lost.size
+                finite[lost] = False
+        if finite[use].all():
             raise ValueError("sums of values are beyond what a computer can hold; express columns in larger units.")
-        self.missing[""] = self.missing.get("", 0) + lost
-        weight = np.ones(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
+        self.missing[""] = self.missing.get("", 0) + int(np.count_nonzero(~finite[use]))
+        weight = np.ones(rows.size) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
         filled = [np.where(finite, values, shift) for values, shift in zip(rows.columns, self.shift, strict=True)]
         self.collect([Rows(filled, np.where(finite, weight, 0.0))], first_row)
 
@@ -381,18 +380,20 @@ def _workspace(n: int, m: int) -> Floats:
     return np.asarray(memory[: n * m].reshape(n, m))
 
 
-def _numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as float32 or float64, contiguous."""
-    return np.ascontiguousarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
-
-
 def _finite(values: Any) -> bool:
     return bool(np.isfinite(values).all())
 
 
-def _key(seed: int) -> int:
-    """The key of the hash of a seed, so that neighbouring seeds have nothing in common."""
-    return int(np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)[0])
+def blocks_of(seed: int, first_row: int, n_rows: int, n_blocks: int) -> NDArray[Any]:
+    """The blocks of neighbouring rows: a hash (SplitMix64) of their numbers, under a key that the seed makes."""
+    key = np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)
+    z = key + np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    # The upper half times the number of blocks, of which the upper half is uniform below it.
+    blocks = ((z >> np.uint64(32)) * np.uint64(n_blocks)) >> np.uint64(32)
+    return blocks.astype(np.min_scalar_type(n_blocks))  # NumPy sorts numbers of 8 and 16 bits many times faster
 
 
 def _triangle(rows: Floats) -> Floats:
@@ -410,7 +411,7 @@ def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: 
     if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
         raise ValueError(f"folds is {folds!r}; expected a whole number of at least 2.")
     p = len(rows.columns)
-    values = np.column_stack([np.asarray(_numbers(column), dtype=np.float64) for column in rows.columns])
+    values = np.column_stack([np.asarray(column, dtype=np.float64) for column in rows.columns])
     values = values[np.isfinite(values).all(axis=1)]
     shift, scale, triangular = np.zeros(p), np.ones(p), False
     if len(values):

@@ -164,19 +164,19 @@ class Limits:
 
     def settings(self, names: Sequence[str]) -> dict[str, Any]:
         """What the settings of a run say about them; nothing where nothing was asked for."""
-        said: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if self.groups:
-            said["column_groups"] = {name: [names[int(c)] for c in each] for name, each in self.groups.items()}
-            said["one_per_group"] = self.one_per_group
+            settings["column_groups"] = {name: [names[int(c)] for c in each] for name, each in self.groups.items()}
+            settings["one_per_group"] = self.one_per_group
         if self.min_distance > 0:
-            said["min_distance"] = self.min_distance
-            said["distance_by"] = "names" if self.by_names else "places"
+            settings["min_distance"] = self.min_distance
+            settings["distance_by"] = "names" if self.by_names else "places"
         if self.needs:
-            said["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
+            settings["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
         if self.signs is not None:
-            each = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
-            said["signs"] = ALL_POSITIVE if (self.signs == 1).all() else each
-        return said
+            by_name = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            settings["signs"] = ALL_POSITIVE if (self.signs == 1).all() else by_name
+        return settings
 
     def rules(self, candidates: Ints, always: Ints, first: Ints | None = None) -> Rules:
         """The rules between the candidates of a problem; what is always in the model is there for those that need it.

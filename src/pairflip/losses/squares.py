@@ -91,7 +91,7 @@ class SquaredError(Loss):
                 f"memory_budget={8 * n**2}."
             )
         for target in problem.targets.T:
-            check_range(problem.X, target, problem.column_names)
+            check_range(problem.X, target, problem.names)
         whole = project_rows(problem, None)
         for t, target in enumerate(whole.targets.T):
             if not target.any():

@@ -51,7 +51,7 @@ class Family:
     def __init__(self, problem: SubsetProblem) -> None:
         self._form, self._candidates = problem.form, problem.candidates
         self._norms = np.sqrt(np.maximum(1.0 - self._form.penalty, 1e-300))  # the ridge term is part of the unit norm
-        names = problem.column_names
+        names = problem.names
         self.positions = name_positions([names[j] for j in self._candidates.tolist()])
         self.ordered = self._neighbours_alike()
         self._windows = self._all_windows() if self.ordered else []
