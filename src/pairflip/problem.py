@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.block_rows import Reader, Rows
-from pairflip.blocks import Condensed, Moments
+from pairflip.blocks import Condensed, Moments, Reader, Rows
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
@@ -179,9 +178,9 @@ class SubsetProblem:
         self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
-        self.target_names: list[str] = []
+        self.target_names, self.scale_targets = list[str](), bool(scale_targets)
         if n_targets(y) > 1 and self.loss.name == "squares":
-            self.loss, self.target_names = SquaredError(True, bool(scale_targets)), names_of_targets(y, target_names)
+            self.loss, self.target_names = SquaredError(True, self.scale_targets), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -463,7 +462,8 @@ class SubsetProblem:
             loss="squares" if self.target_names else self.loss.name,
             offset=None if self.offset is None else self.offset[rows],
             memory_budget=self.memory_budget,
-            **self.target_options(),
+            scale_targets=self.scale_targets,
+            target_names=self.target_names or None,
             **self.limits.arguments(),
         )
         part._standing_for(None if self.condensed is None else self.condensed.some(rows))
@@ -535,12 +535,6 @@ class SubsetProblem:
         shrunken.shrinkage, shrunken._in_folds = ridge, self._in_folds
         shrunken.form = shrunken.loss.prepare(shrunken)
         return shrunken
-
-    def target_options(self) -> dict[str, Any]:
-        """What `SubsetProblem` is told about several targets, for another table with these; nothing for one."""
-        if not self.target_names or not isinstance(self.loss, SquaredError):
-            return {}
-        return {"scale_targets": self.loss.scaled, "target_names": self.target_names}
 
     def columns_of(self, support: ArrayLike) -> NDArray[np.int64]:
         """The columns of a support that a search found: itself, or all varying columns of its units, sorted."""

@@ -20,8 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from pairflip.blas import one_blas_thread
-from pairflip.block_rows import Reader, Rows, in_parts, joined
-from pairflip.blocks import Moments, begin
+from pairflip.blocks import Moments, Reader, Rows, begin, in_parts, joined
 from pairflip.jobs import local_threads
 from pairflip.journal_file import Folder, JournalError, claim, clear_errors
 from pairflip.progress import progress_bar
