@@ -55,7 +55,7 @@ def refit(problem: SubsetProblem, left_out: Any, support: Any) -> Refit:
 
     Z_left, T_left = Z - F @ fitted(Z), T - F @ fitted(T)
     scale = np.ones(T.shape[1])
-    if problem.target_options().get("scale_targets"):
+    if problem.target_names and problem.scale_targets:
         scale = np.sqrt(np.sum(T_left**2, axis=0) / w.sum())
     penalty = problem.ridge + problem.shrinkage * np.sum(Z_left**2, axis=0)
     design = np.vstack([Z_left, np.diag(np.sqrt(penalty))])

@@ -1,10 +1,10 @@
-r"""Moments of random blocks of rows: what is kept of a table that is read once, however many rows it has.
+r"""Blocks of rows as users give them, and their moments: what is kept of a table that is read once.
 
-Every row belongs to one of B blocks by a hash of the seed and of its number, whatever part of the table it came with
-and whoever read it. Of each block the inner products of :math:`[1, X - a, Y - a]` are summed in double precision, with
-a near the means, so that no digits are lost to them; they add up over parts, files and machines. Where columns depend
-on each other so much that inner products would lose more than six digits, the triangular factor R of these rows is
-kept instead (by QR, which loses none).
+Every row belongs to one of B random blocks by a hash of the seed and of its number, whatever part of the table it came
+with and whoever read it. Of each block the inner products of :math:`[1, X - a, Y - a]` are summed in double precision,
+with a near the means, so that no digits are lost to them; they add up over parts, files and machines. Where columns
+depend on each other so much that inner products would lose more than six digits, the triangular factor R of these rows
+is kept instead (by QR, which loses none).
 
 The moments of a block are those of a few rows (`Moments.condensed`): with :math:`C = R^T R` its centred inner products,
 W its weight, m its means and H an orthonormal basis whose columns sum to zero, the rows :math:`m + H R / \sqrt w` of
@@ -14,20 +14,21 @@ everything that follows works on these rows as on any table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.blas import one_blas_thread
-from pairflip.block_rows import Reader, Rows, joined
 from pairflip.least_squares import Floats
+from pairflip.text import plural, quoted
 
 Ints = NDArray[np.int64]
 BLOCKS_PER_FOLD = 10
@@ -36,6 +37,202 @@ _BATCH = 2**22  # numbers that are put together: 32 MiB
 _BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
 _ROUNDING, _DEPENDENT_IN_BLOCK = 1e-13, 1e-6
 _DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
+
+
+# Blocks as users give them: arrays, data frames, Arrow tables ---------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """Some rows of a table, column by column: N candidates, then q targets; their weights, or None."""
+
+    columns: Sequence[NDArray[Any]]
+    weight: NDArray[Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.columns[0])
+
+    def checked(self) -> Rows:
+        """These rows, if their weights can be used."""
+        weight = self.weight
+        if weight is not None and (weight.shape != (self.size,) or not np.all(np.isfinite(weight) & (weight >= 0))):
+            raise ValueError("its weights are not one finite number >= 0 for each row; expected these.")
+        return self
+
+    def some(self, part: slice) -> Rows:
+        """Neighbouring rows."""
+        return Rows([values[part] for values in self.columns], None if self.weight is None else self.weight[part])
+
+
+class Reader:
+    """Blocks as users give them: (X, y) or (X, y, weights), or tables in which `targets` are columns.
+
+    The first block says which columns there are; all others must have them, in the same order.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] | None = None,
+        target_names: Sequence[str] | None = None,
+        targets: Sequence[str] | None = None,
+        weights: str | None = None,
+    ) -> None:
+        self._given, self._given_targets, self._by_name, self._weights = names, target_names, targets, weights
+        self.columns: Sequence[str] = []
+        self.targets: Sequence[str] = []
+        self.number = 0
+
+    def read(self, block: Any) -> Rows:
+        """The rows of a block."""
+        if isinstance(block, Rows):  # from files, whose columns are known
+            self.columns, self.targets = self._given or [], self._given_targets or []
+            return block.checked()
+        self.number += 1
+        try:
+            return self._read(block)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"block {self.number}: {error}") from None
+
+    def _read(self, block: Any) -> Rows:
+        if self._by_name is not None:
+            labels = _labels(block)
+            for name in (*self._by_name, *([] if self._weights is None else [self._weights])):
+                if labels is None or name not in labels:
+                    raise ValueError(f"it has no column {quoted(name)}; expected tables with the same named columns.")
+            assert labels is not None
+            by_label = {name: _column(block, labels.index(name)) for name in labels}
+            target_names: Sequence[str] | None = list(self._by_name)
+            names: Sequence[str] | None = [name for name in labels if name not in {*self._by_name, self._weights}]
+            columns, targets = [by_label[name] for name in names or ()], [by_label[name] for name in self._by_name]
+            weight = None if self._weights is None else by_label[self._weights]
+        else:
+            if not isinstance(block, (tuple, list)) or not 2 <= len(block) <= 3:
+                raise TypeError(
+                    f"it is a {type(block).__name__}; expected (X, y) or (X, y, sample_weight), or tables together "
+                    "with y, the name of the target's column."
+                )
+            (columns, names), (targets, target_names) = _columns(block[0], "X"), _columns(block[1], "y")
+            names, target_names = self._given or names, self._given_targets or target_names
+            weight = None if len(block) < 3 or block[2] is None else np.asarray(block[2], dtype=np.float64)
+        self._check(columns, names, targets, target_names)
+        labelled = zip((*self.columns, *self.targets), (*columns, *targets), strict=True)
+        rows = Rows([_checked(name, values, columns[0].size) for name, values in labelled], weight)
+        return rows.checked()
+
+    def _check(self, columns: Any, names: Any, targets: Any, target_names: Any) -> None:
+        """Remember the columns of the first block, and refuse others."""
+        if not columns:
+            raise ValueError("it has no columns; expected at least one candidate.")
+        if not self.columns:
+            labels = [f"x{j}" for j in range(len(columns))] if names is None else list(map(str, names))
+            target_labels = [f"y{t}" for t in range(len(targets))] if target_names is None else list(target_names)
+            if (len(labels), len(target_labels)) != (len(columns), len(targets)):
+                raise ValueError(
+                    f"{plural(len(labels), 'name')} and {plural(len(target_labels), 'name')} of targets are given for "
+                    f"{plural(len(columns), 'column')} and {plural(len(targets), 'target')}; expected one for each."
+                )
+            if len(set(labels)) < len(labels):
+                raise ValueError("several columns have the same name; expected names that tell columns apart.")
+            self.columns, self.targets = labels, target_labels
+        elif (len(columns), len(targets)) != (len(self.columns), len(self.targets)):
+            raise ValueError(
+                f"it has {plural(len(columns), 'column')} and {plural(len(targets), 'target')}; expected "
+                f"{len(self.columns):,} and {len(self.targets)}, as in the first block."
+            )
+        elif names is not None and list(map(str, names)) != list(self.columns):
+            at = next(j for j, name in enumerate(names) if str(name) != self.columns[j])
+            raise ValueError(
+                f"its column {at + 1} is {quoted(str(names[at]))}; expected {quoted(self.columns[at])}, as in the "
+                "first block."
+            )
+
+
+def _labels(table: Any) -> list[str] | None:
+    """Names of the columns of a data frame or an Arrow table."""
+    if hasattr(table, "column_names"):
+        return [str(name) for name in table.column_names]
+    return [str(name) for name in table.columns] if hasattr(table, "columns") else None
+
+
+def _column(table: Any, j: int) -> NDArray[Any]:
+    """A column of a data frame (pandas, polars) or an Arrow table, missing values as not-a-number."""
+    if hasattr(table, "column_names"):
+        return np.asarray(table.column(j).to_numpy(zero_copy_only=False))
+    values = table.iloc[:, j] if hasattr(table, "iloc") else table[:, j]
+    if getattr(values.dtype, "na_value", None) is not None and hasattr(values, "isna") and values.isna().any():
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(values)
+
+
+def _columns(table: Any, what: str) -> tuple[list[NDArray[Any]], Sequence[str] | None]:
+    """The columns of an array or a data frame, and their names where it has some."""
+    labels = _labels(table)
+    if labels is not None:
+        return [_column(table, j) for j in range(len(labels))], labels
+    values = np.asarray(table)
+    if values.ndim == 1 and what == "y":
+        return [values], None
+    if values.ndim != 2:
+        raise ValueError(f"{what} has shape {values.shape}; expected a table of shape (rows, columns).")
+    return list(values.T), None
+
+
+def _checked(name: str, values: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """A column as numbers, one for each row."""
+    if values.shape != (n_rows,):
+        raise ValueError(f"{quoted(name)} has shape {values.shape} beside {plural(n_rows, 'row')}; expected as many.")
+    if values.dtype.kind in "mMc":
+        kind = "complex numbers" if values.dtype.kind == "c" else "dates or durations"
+        raise ValueError(f"{quoted(name)} holds {kind}; expected real numbers.")
+    if values.dtype.kind in "iufb":
+        return values
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        at, bad = next((i, v) for i, v in enumerate(values.tolist()) if not _is_number(v))
+        raise ValueError(
+            f"{quoted(name)} holds {quoted(str(bad))} in row {at + 1:,} of the block; expected numbers: leave the "
+            "column out, or encode it."
+        ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return value is None
+    return True
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of several parts together."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = [np.concatenate(each) for each in zip(*(part.columns for part in parts), strict=True)]
+    if all(part.weight is None for part in parts):
+        return Rows(columns)
+    weights = [np.ones(part.size) if part.weight is None else part.weight for part in parts]
+    return Rows(columns, np.concatenate(weights))
+
+
+def in_parts(stream: Iterable[Rows], step: int) -> Iterator[list[Rows]]:
+    """The same rows, as many at a time (at the end perhaps fewer), whatever blocks they came in."""
+    pending, size = list[Rows](), 0
+    for rows in stream:
+        at = 0
+        while rows.size - at:
+            part = rows.some(slice(at, at + step - size))
+            pending.append(part)
+            size, at = size + part.size, at + part.size
+            if size == step:
+                yield pending
+                pending, size = [], 0
+    if pending:
+        yield pending
+
+
+# Their moments --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -152,33 +349,33 @@ class Moments:
                 f"means and YtY have shapes {np.shape(means)} and {np.shape(YtY)}; expected ({N + q},) and ({q}, {q}) "
                 "for each fold."
             ) from None
-        every = np.concatenate([np.concatenate([G, B], axis=2), np.concatenate([B.swapaxes(1, 2), yy], axis=2)], axis=1)
-        if not (_finite(every) and _finite(middle)) or np.any(np.abs(G - G.swapaxes(1, 2)) > 1e-6 * np.abs(G).max()):
+        sums = np.concatenate([np.concatenate([G, B], axis=2), np.concatenate([B.swapaxes(1, 2), yy], axis=2)], axis=1)
+        if not (_finite(sums) and _finite(middle)) or np.any(np.abs(G - G.swapaxes(1, 2)) > 1e-6 * np.abs(G).max()):
             raise ValueError("the sums of products are not finite, or XtX is not symmetric; expected inner products.")
         shift = np.average(middle, axis=0, weights=counts)
         away, m = middle - shift, counts[:, None, None]
         if not centred:
-            every = every - m * middle[:, :, None] * middle[:, None, :]
-        every = every + m * away[:, :, None] * away[:, None, :]
-        diagonal = np.sqrt(np.maximum(np.einsum("fjj->fj", every).max(axis=0), 0.0))
+            sums = sums - m * middle[:, :, None] * middle[:, None, :]
+        sums = sums + m * away[:, :, None] * away[:, None, :]
+        diagonal = np.sqrt(np.maximum(np.einsum("fjj->fj", sums).max(axis=0), 0.0))
         scale = np.where(diagonal > 0, np.ldexp(1.0, np.frexp(diagonal)[1]), 1.0)
         products = np.zeros((f, N + q + 1, N + q + 1))
         products[:, 0, 0] = counts
         products[:, 0, 1:] = products[:, 1:, 0] = counts[:, None] * away / scale
-        products[:, 1:, 1:] = every / scale / scale[:, None]
-        low = np.linalg.eigvalsh(products).min(axis=1) / np.linalg.eigvalsh(products).max(axis=1)
-        if low.min() < -1e-8:
+        products[:, 1:, 1:] = sums / scale / scale[:, None]
+        eigenvalues = np.linalg.eigvalsh(products)
+        if np.any(eigenvalues[:, 0] < -1e-8 * eigenvalues[:, -1]):
             raise ValueError(
                 "the sums of products belong to no table: a sum of squares would be negative; expected X'X, X'Y and "
                 "Y'Y of the same rows" + ("." if centred else ", or centred=True for differences from the means.")
             )
-        own = [f"x{j}" for j in range(N)] if names is None else [str(name) for name in names]
-        several = [f"y{t}" for t in range(q)] if target_names is None else [str(name) for name in target_names]
-        if (len(own), len(several)) != (N, q):
+        labels = tuple(map(str, [f"x{j}" for j in range(N)] if names is None else names))
+        targets = tuple(map(str, [f"y{t}" for t in range(q)] if target_names is None else target_names))
+        if (len(labels), len(targets)) != (N, q):
             raise ValueError(
-                f"names and target_names have {len(own)} and {len(several)} entries; expected {N} and {q}."
+                f"names and target_names have {len(labels)} and {len(targets)} entries; expected {N} and {q}."
             )
-        return cls(tuple(own), tuple(several), f, 0, shift, scale, False, counts.astype(np.int64), products)
+        return cls(labels, targets, f, 0, shift, scale, False, counts.astype(np.int64), products)
 
     @property
     def n_rows(self) -> int:
@@ -203,8 +400,7 @@ class Moments:
         return int(max(256, 2 ** int(np.log2(_BATCH // (1 + len(self.shift))))))
 
     def __add__(self, other: Moments) -> Moments:
-        same = ("names", "target_names", "folds", "seed")
-        for name in same:
+        for name in ("names", "target_names", "folds", "seed"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
                     f"moments with {name} = {getattr(self, name)} and {getattr(other, name)} are added; expected "
@@ -219,9 +415,8 @@ class Moments:
             products = np.stack([_triangle(np.vstack(pair)) for pair in zip(self.products, theirs, strict=True)])
         else:
             products = self.products + theirs
-        counts = dict.fromkeys([*self.missing, *other.missing])
-        missing = {name: self.missing.get(name, 0) + other.missing.get(name, 0) for name in counts}
-        return replace(self, rows=self.rows + other.rows, products=products, missing=missing)
+        missing = Counter(self.missing) + Counter(other.missing)
+        return replace(self, rows=self.rows + other.rows, products=products, missing=dict(missing))
 
     def save(self, path: str | Path) -> None:
         """Write everything to a NumPy archive (.npz)."""
@@ -323,49 +518,49 @@ class Moments:
             products[b] = _triangle(rows)
         return replace(self, products=products, triangular=True)
 
+    @np.errstate(over="ignore", invalid="ignore")  # sums that are not finite are looked into
     def collect(self, parts: Sequence[Rows], first_row: int) -> None:
         """Add neighbouring rows, in a few parts, to these moments; those with missing values are counted, not added."""
-        from pairflip.blocks_kernel import arrange, scatter
-
-        m, p, weighted = sum(rows.size for rows in parts), len(self.shift), parts[0].weight is not None
-        weights = [np.asarray(rows.weight, dtype=np.float64) for rows in parts if rows.weight is not None]
-        use = np.concatenate(weights) > 0 if weighted else np.ones(m, dtype=np.bool_)
-        roots = [np.sqrt(weight) for weight in weights] or [np.empty(0)] * len(parts)
-        place, start = np.empty(m, np.int64), np.empty(self.rows.size + 1, np.int64)
-        arrange(np.uint64(_key(self.seed)), np.uint64(first_row), np.uint64(self.rows.size), use, place, start)
-        places = np.split(place, np.cumsum([rows.size for rows in parts])[:-1])
-        out = _workspace(p + 1, int(start[-1]))
-        out[0] = 1.0
-        for rows, there, root in zip(parts, places, roots, strict=True):
-            if weighted:
-                scatter(np.ones(rows.size), there, 0.0, 1.0, root, out[0])
-            for j, values in enumerate(rows.columns):
-                total = scatter(_numbers(values), there, self.shift[j], self.scale[j], root, out[j + 1])
-                if not np.isfinite(total):
-                    self._collect_finite(joined(parts), first_row, use)
-                    return
-        for b in np.flatnonzero(np.diff(start)):
-            part = out[:, start[b] : start[b + 1]]
+        rows = joined(parts)
+        root = None if rows.weight is None else np.sqrt(np.asarray(rows.weight, dtype=np.float64))
+        use = np.arange(rows.size) if root is None else np.flatnonzero(root > 0)
+        block = blocks_of(self.seed, first_row, rows.size, self.rows.size)[use]
+        order = use[np.argsort(block, kind="stable")]
+        ordered = _workspace(len(self.shift) + 1, order.size)
+        ordered[0] = 1.0 if root is None else root[order]
+        shifted = np.empty(rows.size)
+        for column, values, shift, scale in zip(ordered[1:], rows.columns, self.shift, self.scale, strict=True):
+            np.subtract(values, shift, out=shifted)  # in the order of memory, then in that of blocks
+            shifted *= 1.0 / scale
+            np.take(shifted, order, out=column, mode="clip")
+            if not np.isfinite(column.sum()):
+                self._collect_finite(rows, first_row, use)
+                return
+            if root is not None:
+                column *= ordered[0]
+        counts = np.bincount(block, minlength=self.rows.size)
+        stop = np.cumsum(counts)
+        for b in np.flatnonzero(counts):
+            part = ordered[:, stop[b] - counts[b] : stop[b]]
             if self.triangular:
                 self.products[b] = _triangle(np.vstack([self.products[b], part.T]))
             else:
                 self.products[b] += part @ part.T
-        self.rows[:] += np.diff(start)
+        self.rows[:] += counts
 
-    def _collect_finite(self, rows: Rows, first_row: int, use: NDArray[np.bool_]) -> None:
-        """Add rows of which some have missing or infinite values."""
-        names, finite = [*self.names, *self.target_names], use.copy()
-        for name, values in zip(names, rows.columns, strict=True):
-            there = np.isfinite(_numbers(values))
-            lost = int(np.count_nonzero(use & ~there))
-            if lost:
-                self.missing[name] = self.missing.get(name, 0) + lost
-                finite &= there
-        lost = int(np.count_nonzero(use & ~finite))
-        if not lost:
+    def _collect_finite(self, rows: Rows, first_row: int, use: Ints) -> None:
+        """Add rows of which some have missing or infinite values; only those in `use` have a weight above zero."""
+        finite = np.zeros(rows.size, dtype=bool)
+        finite[use] = True
+        for name, values in zip([*self.names, *self.target_names], rows.columns, strict=True):
+            lost = use[~np.isfinite(values[use])]
+            if lost.size:
+                self.missing[name] = self.missing.get(name, 0) + lost.size
+                finite[lost] = False
+        if finite[use].all():
             raise ValueError("sums of values are beyond what a computer can hold; express columns in larger units.")
-        self.missing[""] = self.missing.get("", 0) + lost
-        weight = np.ones(rows.size) if rows.weight is None else np.array(rows.weight, dtype=np.float64)
+        self.missing[""] = self.missing.get("", 0) + int(np.count_nonzero(~finite[use]))
+        weight = np.ones(rows.size) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
         filled = [np.where(finite, values, shift) for values, shift in zip(rows.columns, self.shift, strict=True)]
         self.collect([Rows(filled, np.where(finite, weight, 0.0))], first_row)
 
@@ -381,18 +576,20 @@ def _workspace(n: int, m: int) -> Floats:
     return np.asarray(memory[: n * m].reshape(n, m))
 
 
-def _numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as float32 or float64, contiguous."""
-    return np.ascontiguousarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
-
-
 def _finite(values: Any) -> bool:
     return bool(np.isfinite(values).all())
 
 
-def _key(seed: int) -> int:
-    """The key of the hash of a seed, so that neighbouring seeds have nothing in common."""
-    return int(np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)[0])
+def blocks_of(seed: int, first_row: int, n_rows: int, n_blocks: int) -> NDArray[Any]:
+    """The blocks of neighbouring rows: a hash (SplitMix64) of their numbers, under a key that the seed makes."""
+    key = np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)
+    z = key + np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    # The upper half times the number of blocks, of which the upper half is uniform below it.
+    blocks = ((z >> np.uint64(32)) * np.uint64(n_blocks)) >> np.uint64(32)
+    return blocks.astype(np.min_scalar_type(n_blocks))  # NumPy sorts numbers of 8 and 16 bits many times faster
 
 
 def _triangle(rows: Floats) -> Floats:
@@ -410,7 +607,7 @@ def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: 
     if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
         raise ValueError(f"folds is {folds!r}; expected a whole number of at least 2.")
     p = len(rows.columns)
-    values = np.column_stack([np.asarray(_numbers(column), dtype=np.float64) for column in rows.columns])
+    values = np.column_stack([np.asarray(column, dtype=np.float64) for column in rows.columns])
     values = values[np.isfinite(values).all(axis=1)]
     shift, scale, triangular = np.zeros(p), np.ones(p), False
     if len(values):

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,25 +28,7 @@ def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-class NumberedNames(Sequence[str]):
-    """``x0, x1, ...``, written when they are asked for: a million of them would take as much as 8 rows of the table."""
-
-    def __init__(self, n: int) -> None:
-        self._all = range(n)
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        numbers = self._all[at]
-        return f"x{numbers}" if isinstance(numbers, int) else [f"x{j}" for j in numbers]
-
-
-def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any], Sequence[str]]:
+def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str]]:
     """X as an array or a sparse one (M, N) of any type, and the names of its columns."""
     if names is None and hasattr(X, "columns"):
         names = [str(c) for c in X.columns]
@@ -61,7 +43,7 @@ def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any
             "A single column is X.reshape(-1, 1), a single row X.reshape(1, -1)."
         )
     n_columns = raw.shape[1]
-    labels: Sequence[str] = NumberedNames(n_columns) if names is None else [str(c) for c in names]
+    labels = [f"x{j}" for j in range(n_columns)] if names is None else [str(name) for name in names]
     if len(labels) != n_columns:
         raise ValueError(
             f"names has {len(labels)} entries but X has {n_columns} columns; expected one name per column."
@@ -71,7 +53,7 @@ def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any
 
 def as_table(
     X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
-) -> tuple[NDArray[Any], Sequence[str]]:
+) -> tuple[NDArray[Any], list[str]]:
     """X as a checked array; a sparse one stays sparse, by columns."""
     raw, labels = as_labelled(X, names)
     n_rows, n_columns = raw.shape
@@ -176,7 +158,7 @@ def refuse_dates(X: Any, names: Sequence[str] | None = None) -> None:
         if raw is None or raw.ndim != 2 or raw.dtype.kind not in "mMO":
             return
         bad = [j for j in range(raw.shape[1]) if _holds_dates(raw[:, j])]
-        names = NumberedNames(raw.shape[1]) if names is None else names
+        names = [f"x{j}" for j in range(raw.shape[1])] if names is None else names
     if bad:
         columns, them = ("column", "it") if len(bad) == 1 else ("columns", "them")
         raise ValueError(

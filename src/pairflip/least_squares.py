@@ -47,8 +47,7 @@ def qr_energy(columns: Floats, target: Floats, penalty: Floats) -> float:
     _, t, q, _ = factors
     residual = t - q @ (q.T @ t)
     residual -= q @ (q.T @ residual)
-    every = residual.ravel()
-    return 0.5 * float(every @ every)
+    return 0.5 * float(np.vdot(residual, residual))
 
 
 def qr_several(columns: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats] | None:

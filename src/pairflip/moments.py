@@ -69,10 +69,10 @@ class Form:
         rules: Rules | None = None,
     ) -> None:
         self.candidates, self.columns = candidates, columns
-        several = targets if targets.ndim == 2 else targets[:, None]
-        self.n_columns, self.n_rows = int(candidates.size), len(several)
-        self.target_scale: Floats = np.ones(several.shape[1]) if target_scale is None else target_scale
-        self.targets = several if target_scale is None else several / target_scale
+        targets = targets if targets.ndim == 2 else targets[:, None]
+        self.n_columns, self.n_rows = int(candidates.size), len(targets)
+        self.target_scale: Floats = np.ones(targets.shape[1]) if target_scale is None else target_scale
+        self.targets = targets if target_scale is None else targets / target_scale
         self.penalty = penalty
         self.B = np.ascontiguousarray(self.targets.T) @ columns.T
         self.yy = float(np.vdot(self.targets, self.targets))
@@ -183,12 +183,10 @@ class Form:
             size = float(np.max(np.sum(np.abs(G), axis=0), initial=0.0))
             root, failed = dpotrf(G.T, lower=1, overwrite_a=1)
             if not failed and dpocon(root, size, uplo="L")[0] * size > _CALM:
-                along = solve_triangular(root, self.B.T, lower=True)
-                left = self.squares - np.einsum("nq,nq->q", along, along)
-                if np.all(left > _CALM * self.squares):
-                    few = np.zeros((n, n + q))
-                    few[:, :n] = root
-                    return few, np.vstack([along, np.diag(np.sqrt(left))])
+                explained = solve_triangular(root, self.B.T, lower=True)
+                rest = self.squares - np.einsum("nq,nq->q", explained, explained)
+                if np.all(rest > _CALM * self.squares):
+                    return np.hstack([root, np.zeros((n, q))]), np.vstack([explained, np.diag(np.sqrt(rest))])
         triangle = np.zeros((0, n + q))
         for first in range(0, self.n_rows, 4 * (n + q)):
             rows = slice(first, first + 4 * (n + q))
@@ -203,7 +201,7 @@ class Form:
         return row
 
     def write_rows(self, which: Sequence[int], out: Sequence[Floats]) -> None:
-        """Rows of G into as many arrays (N,), without forming the matrix where that was not done yet."""
+        """Rows of G into as many arrays (N,), without forming the matrix."""
         formed = "matrix" in self.__dict__
         for j, row in zip(which, out, strict=True):
             row[:] = self.matrix[j] if formed else self.columns @ self.columns[j]
@@ -293,11 +291,11 @@ class TrainingForm(Form):
         if self._single is not None:
             return self._single * self.unit
         h = self.rows.size
-        left = np.empty((h + len(self._sweep), self.n_columns))
-        left[:h] = self.base.on_rows(self.rows)
-        left[h:] = self._sweep @ left[:h]
-        left *= self.unit
-        return left
+        L = np.empty((h + len(self._sweep), self.n_columns))
+        L[:h] = self.base.on_rows(self.rows)
+        L[h:] = self._sweep @ L[:h]
+        L *= self.unit
+        return L
 
     @cached_property
     def left_out(self) -> Floats:
@@ -307,25 +305,19 @@ class TrainingForm(Form):
     @cached_property
     def matrix(self) -> Floats:
         """G (N, N) by subtraction from the matrix of all rows."""
-        n, single = self.n_columns, self.rows.size == 1
-        summed = self._gram is not None
-        left = np.empty((0, n)) if summed else self._left_out()
         if self._gram is not None:
             G: Floats = self._gram()
         else:
-            G = np.empty((n, n)) if single else left.T @ left
-        step = max(1, _BLOCK_BYTES // (8 * n))
-        scaled, dropped = np.empty((step, n)), np.empty((step, n))
-        for first in range(0, n, step):  # in blocks, so that no second matrix is needed
-            part = slice(first, min(first + step, n))
-            there, here = G[part], scaled[: part.stop - first]
-            # d_i d_j first: then the matrix is symmetric to the last bit
-            np.multiply(self.unit[part, None], self.unit, out=here)
-            if summed:
-                there *= here
-            here *= self.base.matrix[part]
-            without = np.multiply(left[0, part, None], left[0], out=dropped[: len(here)]) if single else there
-            np.subtract(here, without, out=there)
+            L = self._left_out()
+            G = L.T @ L
+        step = max(1, _BLOCK_BYTES // (8 * self.n_columns))
+        for first in range(0, self.n_columns, step):  # in blocks, so that no second matrix is needed
+            part = slice(first, first + step)
+            scaled = self.unit[part, None] * self.unit  # first: then the matrix is symmetric to the last bit
+            if self._gram is not None:
+                G[part] *= scaled
+            scaled *= self.base.matrix[part]
+            np.subtract(scaled, G[part], out=G[part])
         np.fill_diagonal(G, self.diagonal)
         return G
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.inputs import as_labelled, data_hash, refuse_dates, select_columns
-from pairflip.sparse import by_columns, dense, in_places, is_sparse
+from pairflip.sparse import by_columns, dense, is_sparse
 from pairflip.text import one_line, shorten
 
 
@@ -90,7 +90,10 @@ class Preparation:
         known = [j for j, name in enumerate(self.made) if name in place]
         at = [place[self.made[j]] for j in known]
         if is_sparse(values):
-            return in_places(values[:, known], at, len(self.names))
+            from scipy.sparse import csc_array
+
+            shape = len(at), len(self.names)
+            return values[:, known] @ csc_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=shape)
         result = np.zeros((len(values), len(self.names)))
         result[:, at] = values[:, known]
         return result

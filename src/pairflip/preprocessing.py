@@ -536,8 +536,8 @@ def _parse_step(text: str) -> Any:
         pairs = zip(numbers[name].items(), values, strict=len(values) > len(numbers[name]))
         given = {key: int(value) if kind is Integral else float(value) for (key, (kind, _)), value in pairs}
     except (KeyError, ValueError):
-        every = ", ".join(":".join([key, *each]) for key, each in numbers.items())
-        raise ValueError(f"the preprocessing step {quoted(text)} is not known; expected one of {every}.") from None
+        known = ", ".join(":".join([key, *parameters]) for key, parameters in numbers.items())
+        raise ValueError(f"the preprocessing step {quoted(text)} is not known; expected one of {known}.") from None
     step = _WRITTEN[name](**given)
     if isinstance(step, _Step):
         step._check()

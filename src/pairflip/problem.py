@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairflip.block_rows import Reader, Rows
-from pairflip.blocks import Condensed, Moments
+from pairflip.blocks import Condensed, Moments, Reader, Rows
 from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
@@ -141,6 +140,8 @@ class SubsetProblem:
     preparation: Preparation | None = None
     condensed: Condensed | None = None
     missing: dict[str, int]
+    raw: Any
+    raw_names: Sequence[str]
     candidates: NDArray[np.int64]
     scale: Floats
     forced: Floats
@@ -177,9 +178,9 @@ class SubsetProblem:
         self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
-        self.target_names: list[str] = []
+        self.target_names, self.scale_targets = list[str](), bool(scale_targets)
         if n_targets(y) > 1 and self.loss.name == "squares":
-            self.loss, self.target_names = SquaredError(True, bool(scale_targets)), names_of_targets(y, target_names)
+            self.loss, self.target_names = SquaredError(True, self.scale_targets), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):
             raise ValueError(f"center is {center!r}; expected 'fold', 'global' or None.")
         if not (isinstance(ridge, (int, float, np.number)) and np.isfinite(ridge) and ridge >= 0):
@@ -187,7 +188,6 @@ class SubsetProblem:
             raise ValueError(f"ridge is {ridge}; expected a finite number >= 0{chosen}.")
         self.memory_budget = int(memory_budget)
         self.missing = {}  # rows that blocks left out, and values that their columns lacked
-        self._given: tuple[Any, Sequence[str]] | None = None  # the table before it is preprocessed, and its names
         self._in_folds: dict[bytes, SubsetProblem] = {}
         if preprocess is not None:
             X, names = read_raw(X, names)
@@ -201,10 +201,8 @@ class SubsetProblem:
         self.rows_present = int(np.count_nonzero(self.sample_weight))
         self.center = center
         self.ridge = float(ridge)
-        self.always = find_columns(always, self.column_names)
-        self.limits = read_limits(
-            self.column_names, self.always, groups, one_per_group, min_distance, hierarchy, positive
-        )
+        self.always = find_columns(always, self.names)
+        self.limits = read_limits(self.names, self.always, groups, one_per_group, min_distance, hierarchy, positive)
         if self.limits.signs is not None:
             self.loss = signed_loss(self.loss, self.limits)
         self.form: Form = self.loss.prepare(self)
@@ -276,22 +274,25 @@ class SubsetProblem:
         how: dict[str, Any] = {"folds": folds, "seed": seed, "in_memory": in_memory, "missing": missing}
         sums: Moments | Rows
         if is_dask(blocks):
-            sums, lost = sum_partitions(
-                blocks, None if by_name else y, None if weights else sample_weight, reader, **how
-            )
+            columns = None if by_name else y, None if weights else sample_weight
+            sums, lost = sum_partitions(blocks, *columns, reader, **how)
         else:
-            more: dict[str, Any] = {"n_jobs": n_jobs, "journal": journal, "about": about, "progress": progress}
-            sums, lost = sum_blocks(blocks, reader, **more, **how)
+            how |= {"n_jobs": n_jobs, "journal": journal, "about": about, "progress": progress}
+            sums, lost = sum_blocks(blocks, reader, **how)
         if isinstance(sums, Moments):
             return cls.from_moments(sums, **options)
-        columns, several = reader.columns, reader.targets
-        values = np.column_stack(sums.columns)
-        X, Y = values[:, : len(columns)], values[:, len(columns) :]
-        if sums.weight is not None:
-            options["sample_weight"] = sums.weight
-        given = Y[:, 0] if len(several) == 1 else Y
-        problem = cls(X, given, names=columns, target_names=several if len(several) > 1 else None, **options)
-        problem.missing = lost
+        X, Y = np.split(np.column_stack(sums.columns), [len(reader.columns)], axis=1)
+        return cls._from_arrays(X, Y, reader.columns, reader.targets, sums.weight, lost, options)
+
+    @classmethod
+    def _from_arrays(
+        cls, X: Floats, Y: Floats, names: Any, targets: Any, weights: Any, missing: dict[str, int], options: Any
+    ) -> SubsetProblem:
+        """The problem of X (M, N) and Y (M, q), where also a single target has a name."""
+        several = len(targets) > 1
+        y, target_names = (Y, targets) if several else (Y[:, 0], None)
+        problem = cls(X, y, names=names, target_names=target_names, sample_weight=weights, **options)
+        problem.missing = dict(missing)
         return problem
 
     @classmethod
@@ -335,18 +336,9 @@ class SubsetProblem:
                 f"{what} for rows of which only moments are kept; expected squared error of the columns as they are: "
                 "prepare the blocks, or use a table that fits into memory."
             )
-        X, Y, weights, stand_for = moments.condensed()
-        several = len(moments.target_names) > 1
-        problem = cls(
-            X,
-            Y if several else Y[:, 0],
-            names=moments.names,
-            target_names=moments.target_names if several else None,
-            sample_weight=weights,
-            **options,
-        )
-        problem.missing = dict(moments.missing)
-        return problem._standing_for(stand_for)
+        X, Y, weights, condensed = moments.condensed()
+        labels = moments.names, moments.target_names
+        return cls._from_arrays(X, Y, *labels, weights, moments.missing, options)._standing_for(condensed)
 
     def _standing_for(self, condensed: Condensed | None) -> SubsetProblem:
         """Take note of the rows that these rows stand for."""
@@ -364,7 +356,8 @@ class SubsetProblem:
     def _set_table(self, X: Any, names: Sequence[str] | None) -> None:
         """Take in the table of candidates."""
         from_here = max(WIDE, isqrt(max(self.memory_budget, 0) // 8) + 1)
-        table, self.column_names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
+        table, self.names = as_table(X, names, as_it_is_from=from_here if self.loss.quadratic else None)
+        self.raw, self.raw_names = table, self.names
         self.X, (self.n_rows, self.n_columns) = table, table.shape
         self.wide = is_sparse(table) or (self.loss.quadratic and self.n_columns >= from_here)
 
@@ -374,33 +367,19 @@ class SubsetProblem:
 
     def _preprocess(self, transformer: Any, raw: Any, names: Sequence[str], weights: Floats) -> None:
         """Take in the table that a transformer, fitted on the rows that count, makes of another one."""
-        self._given, present = (raw, names), np.flatnonzero(weights > 0)
-        self.preparation = Preparation.fit(transformer, take_rows(raw, present), names)
+        present = take_rows(raw, np.flatnonzero(weights > 0))
+        self.preparation = Preparation.fit(transformer, present, names)
         self._set_table(self.preparation.transform(raw), self.preparation.names)
-
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of the columns of X."""
-        return list(self.column_names)
+        self.raw, self.raw_names = raw, names
 
     @property
     def hash(self) -> str:
         """Identity of the data, see `inputs.data_hash`."""
         weights = self.sample_weight if self.offset is None else np.concatenate([self.sample_weight, self.offset])
-        names = [*self.column_names, *self.target_names] if self.target_names else self.column_names
-        if self._given is not None:
+        names = [*self.names, *self.target_names] if self.target_names else self.names
+        if self.preparation is not None:
             names = [*names, table_digest(self.raw)]
         return data_hash(names, self.X, self.y, weights)
-
-    @property
-    def raw(self) -> Any:
-        """The table as it was given, before preprocessing."""
-        return self.X if self._given is None else self._given[0]
-
-    @property
-    def raw_names(self) -> Sequence[str]:
-        """Names of its columns."""
-        return self.column_names if self._given is None else self._given[1]
 
     @property
     def preprocess(self) -> Any:
@@ -414,19 +393,19 @@ class SubsetProblem:
         """
         if transformer is None:
             return self
-        if self._given is not None:
+        if self.preparation is not None:
             raise ValueError("the problem has a preprocess already; expected one without, or no other one.")
         other = copy(self)
         other.shrinkage, other._in_folds = 0.0, {}
-        other._preprocess(transformer, self.X, self.column_names, self.sample_weight)
-        if list(other.column_names) != list(self.column_names):
+        other._preprocess(transformer, self.X, self.names, self.sample_weight)
+        if other.names != self.names:
             if self.always.size or self.limits.asked:
                 raise ValueError(
                     "preprocess makes other columns than those that always, groups, min_distance, hierarchy or "
                     "positive were given for; expected SubsetProblem(X, y, preprocess=...), where they refer to the "
                     "columns that it makes."
                 )
-            other.limits = read_limits(other.column_names, other.always)
+            other.limits = read_limits(other.names, other.always)
         return other._prepared().with_shrinkage(self.shrinkage)
 
     def in_fold(self, left_out: NDArray[np.int64]) -> SubsetProblem:
@@ -447,8 +426,8 @@ class SubsetProblem:
             usable = np.zeros(self.n_columns, dtype=bool)
             usable[self.candidates] = usable[self.always] = True
             cleared = table.multiply(usable[None]) if is_sparse(table) else np.where(usable, table, 0.0)
-            part._set_table(cleared, self.column_names)
-            part.preparation, part._given, part._in_folds, part.shrinkage = None, None, {}, 0.0
+            part._set_table(cleared, self.names)
+            part.preparation, part._in_folds, part.shrinkage = None, {}, 0.0
             part = part._prepared()
             if len(self._in_folds) >= max(1, self.memory_budget // (2 * table_bytes(part.X))):
                 self._in_folds.pop(list(self._in_folds)[-1], None)  # folds are asked for in turn: the first ones stay
@@ -457,7 +436,6 @@ class SubsetProblem:
 
     def _prepared(self) -> SubsetProblem:
         """Give a copy of another problem the form of its own table."""
-        self.__dict__.pop("names", None)
         self.__dict__.pop("most_columns", None)
         self.units = None
         self.form = self.loss.prepare(self)
@@ -484,7 +462,8 @@ class SubsetProblem:
             loss="squares" if self.target_names else self.loss.name,
             offset=None if self.offset is None else self.offset[rows],
             memory_budget=self.memory_budget,
-            **self.target_options(),
+            scale_targets=self.scale_targets,
+            target_names=self.target_names or None,
             **self.limits.arguments(),
         )
         part._standing_for(None if self.condensed is None else self.condensed.some(rows))
@@ -525,9 +504,7 @@ class SubsetProblem:
         their own.
         """
         given = np.atleast_1d(np.asarray(rows))
-        index = np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)
-        if np.any(np.diff(index) <= 0):
-            index = np.unique(index)
+        index = np.flatnonzero(given) if given.dtype == bool else np.unique(given.astype(np.int64))
         if index.size == 0 or index[0] < 0 or index[-1] >= self.n_rows:
             first, last = (index[0], index[-1]) if index.size else (0, 0)
             bad = numbered("row", int(first if first < 0 else last), given=True) if index.size else "none"
@@ -558,12 +535,6 @@ class SubsetProblem:
         shrunken.shrinkage, shrunken._in_folds = ridge, self._in_folds
         shrunken.form = shrunken.loss.prepare(shrunken)
         return shrunken
-
-    def target_options(self) -> dict[str, Any]:
-        """What `SubsetProblem` is told about several targets, for another table with these; nothing for one."""
-        if not self.target_names or not isinstance(self.loss, SquaredError):
-            return {}
-        return {"scale_targets": self.loss.scaled, "target_names": self.target_names}
 
     def columns_of(self, support: ArrayLike) -> NDArray[np.int64]:
         """The columns of a support that a search found: itself, or all varying columns of its units, sorted."""

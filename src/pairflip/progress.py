@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-Advance = Callable[[int], None]
+from dataclasses import dataclass
 
 _SHORT_S = 2.0
 _MODEL = 0.65, 2.4
@@ -36,15 +35,16 @@ def _rounded(seconds: float) -> tuple[int, str]:
     raise AssertionError("not reached")
 
 
+@dataclass(frozen=True)
 class Bar:
     """A bar on the terminal: call it with units of work, from any thread; `say` changes what stands before it."""
 
-    def __init__(self, advance: Advance, say: Callable[[str], None]) -> None:
-        self._advance, self.say = advance, say
+    advance: Callable[[int], None]
+    say: Callable[[str], None]
 
     def __call__(self, amount: int) -> None:
         """So many units of work were done."""
-        self._advance(amount)
+        self.advance(amount)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def powers_of_two(X: NDArray[Any]) -> Floats:
 
 
 def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
-    """Refuse magnitudes for which coefficients or squared errors cannot be represented as ordinary numbers."""
+    """Refuse magnitudes of X, and of y (M,) or (M, q), that make coefficients or errors too large or too small."""
     largest = largest_values(X)
     odd = np.flatnonzero(((largest > 0) & (largest < _SMALLEST)) | (largest > _LARGEST))
     if odd.size:
@@ -88,14 +88,14 @@ def check_range(X: NDArray[Any], y: Floats, names: Sequence[str]) -> None:
             f"column {names[j]!r} has values of up to {largest[j]:.2g}, too {'small' if largest[j] < 1 else 'large'} "
             f"to compute with; expected magnitudes between {_SMALLEST:g} and {_LARGEST:g}: express it in another unit."
         )
-    top = float(np.max(np.abs(y)))
-    spread = float(np.max(y) / 2 - np.min(y) / 2)
-    if top > _LARGEST_TARGET or 0 < spread < _SMALLEST_TARGET:
-        size = top if top > _LARGEST_TARGET else spread
-        raise ValueError(
-            f"y has values of the order of {size:.1g}, and their squares are beyond what a computer can hold; expected "
-            f"magnitudes between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g}: express y in another unit."
-        )
+    for target in np.atleast_2d(y.T):
+        top, spread = float(np.max(np.abs(target))), float(np.max(target) / 2 - np.min(target) / 2)
+        if top > _LARGEST_TARGET or 0 < spread < _SMALLEST_TARGET:
+            size = top if top > _LARGEST_TARGET else spread
+            raise ValueError(
+                f"y has values of the order of {size:.1g}, and their squares are beyond what a computer can hold; "
+                f"expected magnitudes between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g}: express y in another unit."
+            )
 
 
 def centre(X: NDArray[Any], weight: Floats, means: Floats | None) -> tuple[Floats, Floats, Floats, Floats]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -164,19 +165,19 @@ class Limits:
 
     def settings(self, names: Sequence[str]) -> dict[str, Any]:
         """What the settings of a run say about them; nothing where nothing was asked for."""
-        said: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if self.groups:
-            said["column_groups"] = {name: [names[int(c)] for c in each] for name, each in self.groups.items()}
-            said["one_per_group"] = self.one_per_group
+            settings["column_groups"] = {name: [names[int(c)] for c in each] for name, each in self.groups.items()}
+            settings["one_per_group"] = self.one_per_group
         if self.min_distance > 0:
-            said["min_distance"] = self.min_distance
-            said["distance_by"] = "names" if self.by_names else "places"
+            settings["min_distance"] = self.min_distance
+            settings["distance_by"] = "names" if self.by_names else "places"
         if self.needs:
-            said["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
+            settings["hierarchy"] = {names[j]: [names[int(c)] for c in each] for j, each in self.needs.items()}
         if self.signs is not None:
-            each = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
-            said["signs"] = ALL_POSITIVE if (self.signs == 1).all() else each
-        return said
+            by_name = {names[j]: int(self.signs[j]) for j in np.flatnonzero(self.signs).tolist()}
+            settings["signs"] = ALL_POSITIVE if (self.signs == 1).all() else by_name
+        return settings
 
     def rules(self, candidates: Ints, always: Ints, first: Ints | None = None) -> Rules:
         """The rules between the candidates of a problem; what is always in the model is there for those that need it.
@@ -200,20 +201,18 @@ class Limits:
                 rules.clash[unit[a], unit[b]] = True
                 np.fill_diagonal(rules.clash, False)
                 np.minimum.at(rules.position, unit, at)
-        if first is None:
-            needs = {j: [c for c in each.tolist() if c not in always] for j, each in self.needs.items()}
-        else:
-            needs = self.needs_of_units(first, always)
+        needs = self.needs_of_units(always, first)
         needed = [[place.get(c, NOWHERE) for c in needs.get(int(j), ())] for j in candidates]
         start = np.concatenate([[0], np.cumsum([len(each) for each in needed])]).astype(np.int64)
         return rules._replace(need_start=start, need=np.array(list(chain.from_iterable(needed)), dtype=np.int64))
 
-    def needs_of_units(self, first: Ints, always: Ints) -> dict[int, list[int]]:
-        """Which units each unit needs, both by their first columns."""
+    def needs_of_units(self, always: Ints, first: Ints | None = None) -> dict[int, list[int]]:
+        """The units (columns, without `first`) that each unit needs beside what is always there, by first columns."""
         needs: dict[int, set[int]] = {}
         for column, needed in self.needs.items():
-            others = {int(first[c]) for c in needed if c not in always} - {int(first[column])}
-            needs.setdefault(int(first[column]), set()).update(others)
+            columns = np.append(column, np.setdiff1d(needed, always))
+            unit, *others = (columns if first is None else first[columns]).tolist()
+            needs.setdefault(unit, set()).update({*others} - {unit})
         return {unit: sorted(others) for unit, others in needs.items() if others}
 
 
@@ -248,7 +247,7 @@ def read_limits(
         first, labels = np.arange(len(names)), list(names)
         for name, members in columns.items():
             first[members], labels[int(members.min())] = members.min(), name
-        _refuse_circles({unit: np.array(other) for unit, other in limits.needs_of_units(first, always).items()}, labels)
+        _refuse_circles({unit: np.array(other) for unit, other in limits.needs_of_units(always, first).items()}, labels)
     return limits
 
 
@@ -349,18 +348,14 @@ def _factors(name: str, names: Mapping[str, int]) -> set[str]:
 
 def _refuse_circles(needs: Mapping[int, Ints], names: Sequence[str]) -> None:
     """Refuse a column that, by way of others, needs itself."""
-    for column in needs:
-        asked, seen = needs[column].tolist(), set[int]()
-        while asked:
-            other = asked.pop()
-            if other == column:
-                raise ValueError(
-                    f"hierarchy says that {names[column]!r} needs itself (perhaps by way of others); expected products "
-                    "that need their factors, and nothing in a circle."
-                )
-            if other not in seen:
-                seen.add(other)
-                asked += needs[other].tolist() if other in needs else []
+    try:
+        TopologicalSorter({column: others.tolist() for column, others in needs.items()}).prepare()
+    except CycleError as error:
+        column = next(column for column in needs if column in error.args[1])
+        raise ValueError(
+            f"hierarchy says that {names[column]!r} needs itself (perhaps by way of others); expected products "
+            "that need their factors, and nothing in a circle."
+        ) from None
 
 
 def _read_signs(positive: Any, names: Sequence[str]) -> NDArray[np.int8] | None:

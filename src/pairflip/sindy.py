@@ -211,11 +211,11 @@ class SubsetOptimizer(BaseOptimizer):
             return sizes[at], alphas[best], scores
         sizes = list(range(largest + 1)) if size is None else [size]
         folds = [(Rows.joined([*parts[:b], *parts[b + 1 :]]), part) for b, part in enumerate(parts)]
-        every = np.array(
+        errors = np.array(
             [[search.errors(*fold, sizes, alpha).sum(axis=1) / fold[1].n_rows for fold in folds] for alpha in alphas]
         )
-        scores = every.mean(axis=1)
-        by_size = every[np.argmin(scores, axis=0), :, np.arange(len(sizes))]  # (sizes, blocks), the best ridge of each
+        scores = errors.mean(axis=1)
+        by_size = errors[np.argmin(scores, axis=0), :, np.arange(len(sizes))]  # (sizes, blocks), the best ridge of each
         squares = sum(np.square(part.Y[:, search.equations]).sum() for part in parts) / sum(p.n_rows for p in parts)
         with np.errstate(invalid="ignore"):  # where there are no supports of a size
             more = by_size - by_size[np.argmin(scores.min(axis=0))]
@@ -245,9 +245,9 @@ class SubsetOptimizer(BaseOptimizer):
         assert support is not None
         stability = None
         if self.stability:
-            every = search.problem(Rows(X[self._fitted], Y[self._fitted], rows.n_rows), alpha)
-            how: dict[str, Any] = {"seed": seed, "cv": f"blocks:{max(4, 2 * self.blocks)}", "effort": "quick"}
-            stability = half_sample_stability(every, k, self.stability, **how)
+            all_rows = search.problem(Rows(X[self._fitted], Y[self._fitted], rows.n_rows), alpha)
+            options: dict[str, Any] = {"seed": seed, "cv": f"blocks:{max(4, 2 * self.blocks)}", "effort": "quick"}
+            stability = half_sample_stability(all_rows, k, self.stability, **options)
         return search.coefficients(rows, support, alpha), proof if self.prove else None, stability
 
     def _unbias(self, x: Floats, y: Floats) -> None:

@@ -50,17 +50,6 @@ def by_columns(X: Any) -> Any:
     return table
 
 
-def in_places(columns: Any, at: Any, n: int) -> Any:
-    """Sparse columns (M, p) in the places `at` (p,) of n columns, the others of zeros."""
-    from scipy.sparse import csc_array
-
-    lengths, order = np.zeros(n, np.int64), np.argsort(at, kind="stable")
-    lengths[at] = np.diff(columns.indptr)
-    sorted_columns = columns[:, order]
-    begin = np.concatenate([[0], np.cumsum(lengths)])
-    return csc_array((sorted_columns.data, sorted_columns.indices, begin), shape=(columns.shape[0], n))
-
-
 class DenseRows:
     """Some rows (h, N) of scaled columns."""
 
@@ -151,9 +140,8 @@ class SparseRows:
     def weighted_squares(self, weight: Floats) -> Floats:
         """The same with a weight (h,) for each row."""
         A, weighted = self.by_column, self.left * weight[:, None]
-        own = weight @ A.power(2)
         shared = weighted.T @ A - 0.5 * (weighted.T @ self.left) @ self.right
-        return np.asarray(own - 2.0 * np.einsum("rj,rj->j", shared, self.right))
+        return np.asarray(weight @ A.power(2) - 2.0 * np.einsum("rj,rj->j", shared, self.right))
 
     def gram(self, more: Floats | None = None) -> Floats:
         """Inner products (N, N) of the columns, with those of further rows `more` (u, N); symmetric to the last bit."""
@@ -168,13 +156,13 @@ class SparseRows:
             G += block.T @ block
         for first in range(0, n, step := max(16, _BLOCK // (8 * n))):
             part = slice(first, min(first + step, n))
-            there = G[part, first:]
+            stripe = G[part, first:]
             if not filled:
-                there[:] = (columns[:, part].T @ rows)[:, first:].toarray()
-            there -= left[:, part].T @ right[:, first:]
+                stripe[:] = (columns[:, part].T @ rows)[:, first:].toarray()
+            stripe -= left[:, part].T @ right[:, first:]
             if more is not None and len(more):
-                there += more[:, part].T @ more[:, first:]
-            own = there[:, : len(there)]
-            own[:] = 0.5 * (own + own.T)
-            G[first:, part] = there.T
+                stripe += more[:, part].T @ more[:, first:]
+            corner = stripe[:, : len(stripe)]
+            corner[:] = 0.5 * (corner + corner.T)
+            G[first:, part] = stripe.T
         return G

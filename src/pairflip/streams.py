@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import reduce
+from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any, Self
 from zipfile import BadZipFile
@@ -17,8 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from pairflip.blas import one_blas_thread
-from pairflip.block_rows import Reader, Rows, in_parts, joined
-from pairflip.blocks import Moments, begin
+from pairflip.blocks import Moments, Reader, Rows, begin, in_parts, joined
 from pairflip.jobs import local_threads
 from pairflip.journal_file import Folder, JournalError, claim, clear_errors
 from pairflip.progress import progress_bar
@@ -73,7 +75,8 @@ def sum_blocks(
         folder = None if journal is None else Path(journal)
         sums = stack.enter_context(Accumulators(start, local_threads(n_jobs), missing, folder, about))
         row, began = 0, time.perf_counter()
-        for parts in in_parts(_chain(kept, stream), start.step):
+        released = (kept.pop(0) for _ in range(len(kept)))
+        for parts in in_parts(chain(released, stream), start.step):
             size = sum(rows.size for rows in parts)
             sums.add(parts, row, size)
             row += size
@@ -86,12 +89,12 @@ def sum_blocks(
 
 def finite_rows(rows: Rows, names: Sequence[str], missing: str) -> tuple[Rows, dict[str, int]]:
     """The rows without missing or infinite values, and how many values each column lacked."""
-    there = [np.isfinite(np.asarray(values, dtype=np.float64)) for values in rows.columns]
-    finite = np.logical_and.reduce(there)
+    known = [np.isfinite(np.asarray(values, dtype=np.float64)) for values in rows.columns]
+    finite = np.logical_and.reduce(known)
     if finite.all():
         return rows, {}
     counts = {"": int(np.count_nonzero(~finite))}
-    counts |= {name: int(np.count_nonzero(~each)) for name, each in zip(names, there, strict=True) if not each.all()}
+    counts |= {name: int(np.count_nonzero(~each)) for name, each in zip(names, known, strict=True) if not each.all()}
     check_missing(counts, missing)
     weight = None if rows.weight is None else rows.weight[finite]
     return Rows([values[finite] for values in rows.columns], weight), counts
@@ -111,13 +114,6 @@ def check_missing(counts: Mapping[str, int], missing: str) -> None:
         )
 
 
-def _chain(kept: list[Rows], stream: Iterator[Rows]) -> Iterator[Rows]:
-    """Rows that were read already, which are given away, and then the others."""
-    while kept:
-        yield kept.pop(0)
-    yield from stream
-
-
 def first_rows(n_columns: int) -> int:
     """How many rows decide on origin, scale and kind of the sums; the same however the table is cut."""
     return int(np.clip(2**22 // n_columns, 1000, 20_000))
@@ -131,7 +127,7 @@ class Accumulators:
         self._sums = [start.empty() for _ in range(lanes)]
         self._turns = [ThreadPoolExecutor(1) for _ in range(lanes)]
         self._running: deque[Future[None]] = deque()
-        self._threads, self._missing, self._folder, self._parts = threads, missing, folder, 0
+        self._threads, self._missing, self._folder, self._step = threads, missing, folder, start.step
         self._done = self._next = 0  # rows in the file of the journal, and rows given so far
         self._seen, self._saved_seen = [0, 0], [0, 0]  # checksums of the first column and of the target in these rows
         self._saved = time.monotonic()
@@ -164,7 +160,7 @@ class Accumulators:
             return  # a damaged file: everything is read again
         self._sums = [replace(start, rows=r, products=p, missing={}) for r, p in zip(rows, products, strict=True)]
         self._sums[0] = replace(self._sums[0], missing=missing)
-        self._done, self._saved_seen, self._parts = done, seen, -(-done // start.step)
+        self._done, self._saved_seen = done, seen
 
     def add(self, parts: Sequence[Rows], first_row: int, size: int) -> None:
         """Sum so many rows as soon as a thread is free, unless the journal has them."""
@@ -179,9 +175,8 @@ class Accumulators:
         while len(self._running) >= self._threads:
             self._running.popleft().result()
         check_missing(_all_missing(self._sums), self._missing)
-        lane = self._parts % len(self._sums)
+        lane = first_row // self._step % len(self._sums)
         self._running.append(self._turns[lane].submit(self._sums[lane].collect, parts, first_row))
-        self._parts += 1
         if self._folder is not None and time.monotonic() - self._saved > _SAVED_SECONDS:
             self._save(self._folder)
 
@@ -223,16 +218,15 @@ class Accumulators:
         self._check_journal(ended=True)
         if self._folder is not None and self._next > self._done:
             self._save(self._folder)
-        result = self._sums[0]
-        for other in self._sums[1:]:
-            if other.n_rows or other.missing:
-                result = result + other
-        return result
+        return _total([self._sums[0], *(other for other in self._sums[1:] if other.n_rows or other.missing)])
 
 
 def _all_missing(sums: Sequence[Moments]) -> dict[str, int]:
-    names = dict.fromkeys(name for each in sums for name in each.missing)
-    return {name: sum(each.missing.get(name, 0) for each in sums) for name in names}
+    return dict(sum((Counter(each.missing) for each in sums), Counter[str]()))
+
+
+def _total(sums: Sequence[Moments]) -> Moments:
+    return reduce(add, sums)
 
 
 # Dask -----------------------------------------------------------------------------------------------------------------
@@ -273,19 +267,17 @@ def sum_partitions(
     used = [i for i, size in enumerate(sizes) if size]
     if not used:
         raise ValueError("the table has no rows; expected at least two.")
-    head = dask.delayed(_head)
-    (first,) = dask.compute(head(reader, blocks[used[0]]))
-    first_rows, reader.columns, reader.targets = first
-    if sum(sizes) * len(first_rows.columns) <= in_memory:
+    ((head, reader.columns, reader.targets),) = dask.compute(dask.delayed(_head)(reader, blocks[used[0]]))
+    if sum(sizes) * len(head.columns) <= in_memory:
         read = dask.delayed(_read)
         rows = joined(dask.compute(*[read(reader, blocks[i], i) for i in used]))
         return finite_rows(rows, [*reader.columns, *reader.targets], missing)
-    start = begin(first_rows, reader.columns, reader.targets, folds, seed)
+    start = begin(head, reader.columns, reader.targets, folds, seed)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    total, add = dask.delayed(_sum_partition), dask.delayed(_add)
-    sums = [total(reader, start, blocks[i], i, starts[i]) for i in used]
+    sum_partition, total = dask.delayed(_sum_partition), dask.delayed(_total)
+    sums = [sum_partition(reader, start, blocks[i], i, starts[i]) for i in used]
     while len(sums) > 1:
-        sums = [add(sums[i : i + _TREE]) for i in range(0, len(sums), _TREE)]
+        sums = [total(sums[i : i + _TREE]) for i in range(0, len(sums), _TREE)]
     (moments,) = dask.compute(sums[0])
     assert isinstance(moments, Moments)
     check_missing(moments.missing, missing)
@@ -315,10 +307,3 @@ def _read(reader: Reader, block: Any, number: int) -> Rows:
 
 def _sum_partition(reader: Reader, start: Moments, block: Any, number: int, first_row: int) -> Moments:
     return start.summed(_read(reader, block, number), first_row)
-
-
-def _add(sums: Sequence[Moments]) -> Moments:
-    result = sums[0]
-    for other in sums[1:]:
-        result = result + other
-    return result

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 ABSENT = -1
 """Fills up rows of columns that are shorter than others; it comes first, so that rows stay sorted."""
-_BITS = 62  # of a word, which has a sign
 
 
 class Distinct(NamedTuple):
@@ -24,24 +23,15 @@ class Distinct(NamedTuple):
 
 
 def distinct_supports(supports: Ints) -> Distinct:
-    """The different ones of supports (n, k), numbers from -1 on: `numpy.unique` along the first axis, but faster.
-
-    As many columns as fit are the digits of one whole number, so that few numbers tell a support.
-    """
-    base = int(supports.max(initial=0)) + 2
-    digits = max(1, int(_BITS / np.log2(base)))
-    parts = [supports[:, first : first + digits] for first in range(0, supports.shape[1], digits)]
-    numbers = [(part + 1) @ base ** np.arange(part.shape[1] - 1, -1, -1) for part in parts]
-    words = np.array(numbers, dtype=np.int64).reshape(len(parts), len(supports))
-    order = np.lexsort(words[::-1]) if len(words) else np.arange(len(supports))
-    ordered = words[:, order]
+    """The different ones of supports (n, k): `numpy.unique` along the first axis, several times faster."""
+    order = np.lexsort(supports.T[::-1]) if supports.shape[1] else np.arange(len(supports))
+    ordered = supports[order]
     new = np.ones(order.size, dtype=bool)
-    np.any(ordered[:, 1:] != ordered[:, :-1], axis=0, out=new[1:])
-    number = np.cumsum(new) - 1
+    np.any(ordered[1:] != ordered[:-1], axis=1, out=new[1:])
     which = np.empty(order.size, dtype=np.int64)
-    which[order] = number
+    which[order] = np.cumsum(new) - 1
     first = order[new]
-    return Distinct(supports[first], first, which, np.bincount(number, minlength=first.size))
+    return Distinct(supports[first], first, which, np.bincount(which, minlength=first.size))
 
 
 def filled_up(rows: Sequence[Ints]) -> Ints:

@@ -63,9 +63,9 @@ def quoted(name: object, most: int = 25) -> str:
 
 def listed(names: Iterable[object], most: int = 3) -> str:
     """The first few names, quoted, and how many more there are."""
-    every = list(names)
-    text = ", ".join(quoted(name) for name in every[:most])
-    return text + (f" and {len(every) - most:,} more" if len(every) > most else "")
+    names = list(names)
+    text = ", ".join(quoted(name) for name in names[:most])
+    return text + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def shorten(text: str, length: int) -> str:

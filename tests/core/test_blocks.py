@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from pairflip import SubsetProblem, best_subset, posterior, prove, select_size
-from pairflip.blocks import Moments, _key
-from pairflip.blocks_kernel import block_of
+from pairflip.blocks import Moments, blocks_of
 from pairflip.selection.verdict import predicts, recommended_size
 
 TABLES = (
@@ -37,11 +36,8 @@ def table(seed=0, n_rows=400, n_columns=12, targets=1):
 
 def same_folds(problem, curve, n_rows):
     """Splits of the rows in memory that hold out what the folds of the moments held out."""
-    key = np.uint64(_key(0))
-    total = np.uint64(
-        10 * problem.condensed.folds if problem.condensed.folds > 2 else problem.condensed.block.max() + 1
-    )
-    of_row = np.array([int(block_of(key, np.uint64(i), total)) for i in range(n_rows)])
+    total = 10 * problem.condensed.folds if problem.condensed.folds > 2 else problem.condensed.block.max() + 1
+    of_row = blocks_of(0, 0, n_rows, int(total))
     block = problem.condensed.block[curve.held_out_rows]
     splits = []
     for fold in range(curve.n_folds):

@@ -24,8 +24,7 @@ def test_they_are_those_of_numpy(n, k, columns):
     assert len(found.supports) == (min(n, 1) if not k else len({row.tobytes() for row in supports}))
 
 
-def test_neighbouring_words_are_not_taken_for_each_other():
-    """The first seven columns are one number, the eighth begins another."""
+def test_supports_that_differ_in_one_of_many_columns_are_told_apart():
     supports = np.tile(np.arange(8), (4, 1))
     supports[1, 7] = 275
     supports[2, 6] = 275

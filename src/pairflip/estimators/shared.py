@@ -108,7 +108,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
         As `SizeCurve.predict` does, for the caller of the caller.
         """
         used = dense(self._new_rows(X)[:, self.support_])
-        known = getattr(self, "_training_range", None)  # an estimator that an older version pickled has none
+        known = self._training_range
         warn_outside(None if known is None else known.outside(used), stacklevel=4)
         return used
 

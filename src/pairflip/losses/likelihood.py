@@ -133,7 +133,7 @@ class Likelihood(Loss):
                 f"ridge is 0 with loss={self.name!r}; expected a small number above 0, by default {RIDGE:g}: without "
                 "it there is no finite fit where columns separate the rows."
             )
-        check_range(problem.X, np.arange(2.0), problem.column_names)
+        check_range(problem.X, np.arange(2.0), problem.names)
         present = np.flatnonzero(problem.sample_weight > 0)
         why = self.lacking(problem, present)
         if why is not None:

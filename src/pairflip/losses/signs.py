@@ -164,7 +164,7 @@ class SignedError(SquaredError):
         signs = problem.limits.signs
         assert signs is not None
         if not (signs == 1).all() and signs[problem.always].any():
-            named = problem.column_names[int(problem.always[signs[problem.always] != 0][0])]
+            named = problem.names[int(problem.always[signs[problem.always] != 0][0])]
             raise ValueError(
                 f"positive names {named!r}, which is always in the model with a coefficient of any sign; expected "
                 "candidate columns only: leave it out of positive, or out of always."
@@ -217,7 +217,7 @@ class SignedError(SquaredError):
         idle = support[~_form_of(problem).carrying(problem.slots(support))]
         if not idle.size:
             return ""
-        named = ", ".join(repr(shorten(problem.column_names[int(j)], 40)) for j in idle[:5])
+        named = ", ".join(repr(shorten(problem.names[int(j)], 40)) for j in idle[:5])
         more = f" and {idle.size - 5} more" if idle.size > 5 else ""
         return (
             f"{named}{more} {'has' if idle.size == 1 else 'have'} the coefficient zero, at the bound of the sign: "

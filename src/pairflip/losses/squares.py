@@ -90,8 +90,7 @@ class SquaredError(Loss):
                 "and groups of columns cannot be searched without it; expected fewer columns, or "
                 f"memory_budget={8 * n**2}."
             )
-        for target in problem.targets.T:
-            check_range(problem.X, target, problem.column_names)
+        check_range(problem.X, problem.targets, problem.names)
         whole = project_rows(problem, None)
         for t, target in enumerate(whole.targets.T):
             if not target.any():

@@ -272,7 +272,7 @@ def model_settings(problem: SubsetProblem) -> dict[str, Any]:
         model["preprocess"] = problem.preparation.words
     if problem.target_names:
         model |= {"loss": problem.loss.name, "targets": problem.target_names}
-        return model | {"scale_targets": problem.target_options()["scale_targets"]}
+        return model | {"scale_targets": problem.scale_targets}
     if not problem.loss.squared:
         model["loss"] = problem.loss.name
     if problem.classes is not None:

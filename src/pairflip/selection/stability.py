@@ -359,7 +359,7 @@ class Family:
 
     def __init__(self, problem: SubsetProblem) -> None:
         self._form, self._candidates = problem.form, problem.candidates
-        names = problem.column_names
+        names = problem.names
         self.positions = name_positions([names[j] for j in self._candidates.tolist()])
         self.ordered = self._neighbours_alike()
         self._windows = self._all_windows() if self.ordered else []

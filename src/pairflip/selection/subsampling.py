@@ -190,7 +190,7 @@ def summarize(
     best = [first_best(judge.judged(every)[1], judge.yy) for every in supports]
     selected = tuple(every[np.arange(len(halves)), place] for every, place in zip(supports, best, strict=True))
     columns = np.unique(np.concatenate([*(s.ravel() for s in selected), *chosen]))
-    names = problem.column_names
+    names = problem.names
     if units is None:
         coefs = tuple(judge.fits(each).coefs for each in selected)
     else:

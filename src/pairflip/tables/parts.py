@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.block_rows import Rows
+from pairflip.blocks import Rows
 from pairflip.tables.categories import MOST_LEVELS, Category, indicators
 from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
