@@ -62,7 +62,7 @@ def test_a_curve_is_chosen_saved_and_refused_without_the_loss(tmp_path):
     ("loss", "says"),
     [
         (LogCosh(), "offset is given with loss='log cosh'"),
-        ("huber", "loss is 'huber'; expected 'squares', 'logistic', .* or an object"),
+        ("tukey", "loss is 'tukey'; expected 'squares', 'logistic', .* or an object"),
         (object(), "or an object with name and derivatives"),
         (type("Taken", (LogCosh,), {"name": "logistic"})(), "has the name 'logistic', which is taken"),
     ],
