@@ -205,10 +205,8 @@ def show(path=DOCS / "results" / "tasks.csv"):
     for task, method in dict.fromkeys((line["task"], line["method"]) for line in lines):
         every = [line for line in lines if (line["task"], line["method"]) == (task, method)]
         ended = [line for line in every if line["seconds"]]
-        told = [
-            mean_error([float(line[name]) for line in ended]) if len(ended) > 1 else "-"
-            for name in ("seconds", "true_found", "false_found", "error")
-        ]
+        numbers = [[float(line[name]) for line in ended] for name in ("seconds", "true_found", "false_found", "error")]
+        told = [mean_error(each) if len(each) > 1 else f"{each[0]:.2f}" if each else "-" for each in numbers]
         words = [line["said"] for line in every]
         said = "; ".join(f"{word} ({words.count(word)})" for word in dict.fromkeys(words) if word)
         print(f"{task:26}{method:20}" + cells(told, 16) + f"  {said}", flush=True)
