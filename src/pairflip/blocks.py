@@ -521,31 +521,34 @@ class Moments:
     @np.errstate(over="ignore", invalid="ignore")  # sums that are not finite are looked into
     def collect(self, parts: Sequence[Rows], first_row: int) -> None:
         """Add neighbouring rows, in a few parts, to these moments; those with missing values are counted, not added."""
-        rows = joined(parts)
-        root = None if rows.weight is None else np.sqrt(np.asarray(rows.weight, dtype=np.float64))
-        use = np.arange(rows.size) if root is None else np.flatnonzero(root > 0)
-        block = blocks_of(self.seed, first_row, rows.size, self.rows.size)[use]
+        from pairflip.blocks_kernel import scatter
+
+        weights = [np.ones(rows.size) if rows.weight is None else rows.weight for rows in parts]
+        root = np.sqrt(np.concatenate(weights, dtype=np.float64))
+        use = np.flatnonzero(root > 0)
+        block = blocks_of(self.seed, first_row, root.size, self.rows.size)[use]
         order = use[np.argsort(block, kind="stable")]
+        place = np.full(root.size, -1)
+        place[order] = np.arange(order.size)
         ordered = _workspace(len(self.shift) + 1, order.size)
-        ordered[0] = 1.0 if root is None else root[order]
-        shifted = np.empty(rows.size)
-        for column, values, shift, scale in zip(ordered[1:], rows.columns, self.shift, self.scale, strict=True):
-            np.subtract(values, shift, out=shifted)  # in the order of memory, then in that of blocks
-            shifted *= 1.0 / scale
-            np.take(shifted, order, out=column, mode="clip")
-            if not np.isfinite(column.sum()):
-                self._collect_finite(rows, first_row, use)
-                return
-            if root is not None:
-                column *= ordered[0]
+        ordered[0] = root[order]
+        first = 0
+        for rows in parts:
+            part = slice(first, first + rows.size)
+            first += rows.size
+            for out, values, shift, scale in zip(ordered[1:], rows.columns, self.shift, self.scale, strict=True):
+                total = scatter(_numbers(values), place[part], shift, 1.0 / scale, root[part], out)
+                if not np.isfinite(total):
+                    self._collect_finite(joined(parts), first_row, use)
+                    return
         counts = np.bincount(block, minlength=self.rows.size)
         stop = np.cumsum(counts)
         for b in np.flatnonzero(counts):
-            part = ordered[:, stop[b] - counts[b] : stop[b]]
+            here = ordered[:, stop[b] - counts[b] : stop[b]]
             if self.triangular:
-                self.products[b] = _triangle(np.vstack([self.products[b], part.T]))
+                self.products[b] = _triangle(np.vstack([self.products[b], here.T]))
             else:
-                self.products[b] += part @ part.T
+                self.products[b] += here @ here.T
         self.rows[:] += counts
 
     def _collect_finite(self, rows: Rows, first_row: int, use: Ints) -> None:
@@ -574,6 +577,11 @@ def _workspace(n: int, m: int) -> Floats:
     if memory is None or memory.size < n * m:
         memory = _kept.memory = np.empty(n * m)
     return np.asarray(memory[: n * m].reshape(n, m))
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as float32 or float64, contiguous."""
+    return np.ascontiguousarray(values, dtype=values.dtype if values.dtype in (np.float32, np.float64) else np.float64)
 
 
 def _finite(values: Any) -> bool:
