@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,11 @@ def shown_row(method: MethodResult) -> MethodSize | None:
     return method.rows[0] if not method.sized else method.at(method.chosen or 0)
 
 
+def _titles(methods: Iterable[MethodResult]) -> str:
+    """Methods by name; some have a comma in theirs."""
+    return "; ".join(clean(method.title) for method in methods)
+
+
 def sentence(comparison: Comparison) -> str:
     """Who has the lowest error, where the reference stands, and which differences are clear."""
     finished = comparison.finished
@@ -115,21 +121,24 @@ def sentence(comparison: Comparison) -> str:
         f"Lowest error on held-out rows: {clean(best.title)} with {size_words(best)}, "
         f"{_error_text(best)}; without columns it is {number(rmse(comparison.without))}."
     ]
+    same = _titles(m for m in finished if m is not best and np.isclose(m.cv_error, best.cv_error, rtol=1e-9, atol=0.0))
+    if same:
+        parts.append(f"As low: {same}.")
     if comparison.reference:
         ours, name = comparison[comparison.reference], reference_title(comparison)
         if best.name != ours.name:
             parts.append(f"{name}: {size_words(ours)}, {_error_text(ours)}.")
         others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
-        better = ", ".join(clean(m.title) for m in others if m.difference < -CLEAR * m.difference_se)
-        worse = ", ".join(clean(m.title) for m in others if m.difference > CLEAR * m.difference_se)
+        better = _titles(m for m in others if m.difference < -CLEAR * m.difference_se)
+        worse = _titles(m for m in others if m.difference > CLEAR * m.difference_se)
         if others:
             how = "by more than two standard errors of the difference, row by row"
             than = f"lower than {name} ({how})"
             parts.append(f"Clearly {than}: {better}." if better else f"None is clearly {than}.")
             parts.append(f"Clearly higher: {worse}." if worse else "None is clearly higher.")
-    missing = [clean(method.title) for method in comparison.methods if method not in finished]
+    missing = _titles(method for method in comparison.methods if method not in finished)
     if missing:
-        parts.append(f"Without a result: {', '.join(missing)}.")
+        parts.append(f"Without a result: {missing}.")
     if comparison.interrupted:
         parts.append("The comparison was interrupted.")
     return " ".join(parts)
