@@ -175,6 +175,8 @@ def test_what_fails_is_a_row_that_says_so(problem):
     assert {name: found[name].note for name in BROKEN} == {name: why for name, (_, why) in BROKEN.items()}
     assert {m.name for m in found.finished} == {"quick", "omp"}
     assert "out of luck" in str(found)
+    assert " As low: OMP. " in " ".join(str(found).split())
+    assert f" Without a result: {'; '.join(found[name].title for name in BROKEN)}." in " ".join(str(found).split())
     frame = found.to_pandas().set_index("method")
     assert frame.loc["few", "note"] == BROKEN["few"][1]
     assert frame["chosen"].to_dict() == {**dict.fromkeys(("quick", "omp"), True), **dict.fromkeys(BROKEN, False)}
