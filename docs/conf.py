@@ -99,7 +99,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "start": []}
+html_sidebars = {page: [] for page in ("index", "start", "sharp-bits", "comparison")}  # they have no pages below
 html_context = {"default_mode": "auto"}
 
 
