@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from _cli import invoke, without_figures
+from _page import data_of, text_of
 from pairflip import SizeCurve
 from pairflip.selection.criteria import concordance
 
-QUICK = ["--cv", "4", "--sizes", "1-2", "--effort", "quick", "--stability", "0", "--ridge", "1e-2"]
+QUICK = ["--cv", "2x4", "--sizes", "1-2", "--effort", "quick", "--stability", "0", "--ridge", "1e-2"]
 QUICK += ["--keep", "/^[a-e]$/"]
 TARGETS = {
     "sick": ["-t", "sick"],
@@ -64,6 +65,10 @@ def test_two_classes(folder):
         assert words in said
     assert "Telling the classes apart" in page
     assert "Called yes" in page
+    data = data_of(page)
+    cells = [cell for _, *line in data["tables"][data["shown"]]["classes"] for cell in line]
+    assert sum(float(cell.partition(" (")[0]) for cell in cells) == pytest.approx(120)  # each row once
+    assert "class; numbers of rows are means over 2 predictions of each row" in text_of(page)
     assert "RMSE" not in said + page
     assert (folder / "sick" / "figures" / "classes.svg").is_file()
     assert not (folder / "sick" / "figures" / "predictions.svg").exists()

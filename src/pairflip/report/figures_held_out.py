@@ -194,8 +194,7 @@ def _prediction_words(curve: SizeCurve, points: HeldOutPoints, limits: FigureLim
         f"Scatter plot of held-out predictions against observed values: {shown}. Root mean square error {rmse}.",
         f"Scatter plot of residuals (observed minus predicted) against held-out predictions: {shown}.",
     ]
-    targets = 1 if curve.targets is None else len(curve.targets.names)
-    repeats = round(curve.held_out_rows.size / np.unique(curve.held_out_rows).size / targets)
+    repeats = _repeats(curve)
     times = f", {repeats} times with other folds" if repeats > 1 else ""
     # Without columns, the mean (of the other rows) would be compared with the mean.
     compared = f", {points.explained}" if points.size or curve.always.size else ""
@@ -213,6 +212,11 @@ def _prediction_words(curve: SizeCurve, points: HeldOutPoints, limits: FigureLim
     # Of several targets, predictions.csv has the numbers.
     table = _largest_residuals(curve, points.size, repeats, limits) if curve.targets is None else None
     return FigureWords(labels, caption, table)
+
+
+def _repeats(curve: SizeCurve) -> int:
+    """How many times each row was predicted, with other folds each time."""
+    return round(curve.held_out_rows.size / np.unique(curve.held_out_rows).size / curve.n_outputs)
 
 
 def _largest_residuals(curve: SizeCurve, size: int, repeats: int, limits: FigureLimits) -> FigureTable:
@@ -239,7 +243,8 @@ class ClassRates:
     """ROC curves, predicted probabilities by class, and confusions of one size (None: that to show).
 
     Of two classes, `lines` and probabilities are those of the second, the event; of more, of each, and of the class
-    that a row has. `shares` (c, B) are fractions of the rows of each class, `table` (c, c) rows by predicted class.
+    that a row has. `shares` (c, B) are fractions of the rows of each class. `table` (c, c) has numbers of rows by
+    observed and predicted class: the k predictions of a row count 1/k each.
     """
 
     def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
@@ -261,7 +266,10 @@ class ClassRates:
             points = evenly(false.size, _POINTS)
             self.lines.append((false[points], true[points]))
             self.areas.append(area)
-        self.wrong, self.table = float(curve.classes.misclassified[at]), confusion(observed, predicted, w, c)
+        self.wrong = float(curve.classes.misclassified[at])
+        _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
+        table = confusion(observed, predicted, w / times[row], c)
+        self.table = table * (times.size / table.sum())
         self.edges = np.linspace(0.0, 1.0, _BINS + 1)
         binned = p[:, 0] if q == 1 else np.sum(p * y, axis=1)
         counts = [np.histogram(binned[observed == k], self.edges, weights=w[observed == k])[0] for k in range(c)]
@@ -335,13 +343,14 @@ def _class_words(curve: SizeCurve, rates: ClassRates, limits: FigureLimits) -> F
     )
     total = rates.table.sum(axis=1, keepdims=True)
     shares = rates.table / np.where(total > 0, total, 1.0)
-    counts = rates.table * (curve.held_out_rows.size / float(curve.weights.sum()))  # in rows
     rows = [
         [label, *(f"{number(n, 4)} ({percent(share)})" for n, share in zip(line, part, strict=True))]
-        for label, line, part in zip(rates.labels, counts, shares, strict=True)
+        for label, line, part in zip(rates.labels, rates.table, shares, strict=True)
     ]
     heads = ["Observed", *(f"Called {label}" for label in rates.labels)]
-    about = "Held-out predictions by observed and predicted class"
+    about = "Held-out rows by observed and predicted class"
+    if (repeats := _repeats(curve)) > 1:
+        about += f"; numbers of rows are means over {repeats} predictions of each row"
     return FigureWords(labels, caption, FigureTable("Table: who is called what", heads, rows, about))
 
 
