@@ -36,11 +36,8 @@ def fit(
     Example: pairflip fit data.csv --target y --k 3
     """
     from pairflip.interrupt import exit_code
-    from pairflip.jobs import local_threads
-    from pairflip.progress import expected_time
     from pairflip.search.best_subset import Interrupted, best_subset
-    from pairflip.search.effort import check_size, model_seconds
-    from pairflip.search.schedule import as_schedule
+    from pairflip.search.effort import check_size
     from pairflip.selection.facts import copy_words, target_copies
 
     if out is not None:
@@ -50,11 +47,6 @@ def fit(
     size, threads = check_size(problem, k), o.check_jobs(run.jobs)
     for text in [] if results.quiet else copy_words({"target_copies": target_copies(problem)}):
         say(text)
-    if search.chains is not None or search.schedule != "auto" or search.method == "anneal":
-        seconds = model_seconds(problem, size, as_schedule(search.schedule), search.chains, threads)
-        expected = expected_time(seconds, local_threads(threads))
-        if expected is not None and not results.quiet:
-            say(f"{expected}.")
     interrupted = False
     try:
         trace = best_subset(

@@ -15,7 +15,6 @@ from pairflip.cli.results import FOLDERS, check_folder, checked_place, finish, r
 from pairflip.text import visible
 
 DEFAULT_STABILITY = 50  # docs/decisions/027-stability.md
-_WRITING_S = 3.5  # the page, figures and tables, on one core
 
 
 def select(
@@ -76,7 +75,6 @@ def select(
     from pairflip.report.cautions import named_heavy_row
     from pairflip.search.effort import as_method
     from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
-    from pairflip.selection.progress import followed_by
     from pairflip.selection.run import identify
 
     method = None if search.method is None else as_method(search.method)
@@ -112,8 +110,7 @@ def select(
         inclusion = weigh_models(problem, seed=run.seed, journal=own_journal, n_jobs=run.jobs)
     if journal is not None and merge:
         merge_journals(journal, merge, identify(problem, selection, engine=run.engine, groups=loaded.groups))
-    with followed_by(_WRITING_S):
-        curve = select_size(problem, selection, journal=journal, **how)
+    curve = select_size(problem, selection, journal=journal, **how)
     if inclusion is not None:
         curve = with_posterior(curve, inclusion)
     dates = {"dates": True} if loaded.table.row_dates else {}

@@ -235,8 +235,8 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
     journal : path or None
         Folder in which finished work is kept; fitting the same again resumes.
     verbose : int or None
-        None: show progress of what takes longer than 5 s, on a terminal or in a notebook only; 0: never; 1: say how
-        long it will take, and show progress on standard error.
+        None: show progress of what takes longer than 5 s, on a terminal or in a notebook only; 0: never; 1: show
+        progress on standard error.
 
     Attributes
     ----------

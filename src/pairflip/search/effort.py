@@ -14,10 +14,8 @@ import numpy as np
 
 from pairflip.engines import Engine
 from pairflip.engines.base import Descent, flip_nanoseconds
-from pairflip.jobs import local_threads
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
-from pairflip.search.schedule import Schedule
 from pairflip.text import plural
 
 Method = Literal["auto", "anneal", "descend"]
@@ -192,13 +190,6 @@ def count_chains(chains: int | None, form: Form, k: int, flips: int) -> int:
         affordable = 1e9 / (flips * flip_nanoseconds(form, k))
         return int(np.clip(affordable, 16, min(512, max(32, 2 * form.n_columns))))
     return check_chains(chains)
-
-
-def model_seconds(problem: SubsetProblem, k: int, schedule: Schedule, chains: int | None, n_jobs: int | None) -> float:
-    """Time of `anneal` by the cost model: half the flips of a schedule are hot, and hot ones cost the most."""
-    flips = int(schedule.flips(problem.form.n_columns).sum())
-    walks = -(-count_chains(chains, problem.form, k, flips) // local_threads(n_jobs))
-    return 1e-9 * walks * flips * flip_nanoseconds(problem.form, k) / 2.0
 
 
 def kick_nanoseconds(form: Any, k: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -19,13 +19,11 @@ from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import best_subset
 from pairflip.search.portfolio import first_best
 from pairflip.search.posterior import Posterior
-from pairflip.selection.averaging import foreseen_average
 from pairflip.selection.criteria import explained_fraction
 from pairflip.selection.curve import Inclusion, NullCheck, OuterError, SizeCurve
 from pairflip.selection.executors import Execution
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
-from pairflip.selection.progress import foreseen_seconds
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability
 from pairflip.selection.subsampling import (
@@ -39,7 +37,7 @@ from pairflip.selection.subsampling import (
     summarize,
     with_clusters,
 )
-from pairflip.selection.tasks import Grid, plan_halves
+from pairflip.selection.tasks import Grid
 from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.selection.worker import FORMED, TooFewColumns
 from pairflip.text import numbered
@@ -47,23 +45,6 @@ from pairflip.text import numbered
 _PAIRS = 50  # of half-samples for each shuffled target, where the selection itself asks for none
 _SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
 _IMPUTATIONS = 3  # tables with noise in filled values
-_ASSEMBLED_S = 0.5  # final fits, shuffled targets, corrected errors
-
-
-def seconds_after_grid(grids: Sequence[Grid], selection: Selection, threads: int) -> float:
-    """Seconds, by the cost models, of all that a selection does after the searches of its first grid."""
-    grid, problem = grids[0], grids[0].problem
-    others = len(grids) - 1 + selection.outer * len(grids)
-    seconds = _ASSEMBLED_S * (1 + others) + foreseen_average(grid, selection, threads)
-    if others:
-        chains = {k: grid.chains * len(grid.folds) + grid.final_chains[k] for k in grid.sizes}
-        seconds += others * foreseen_seconds(grid, chains, 1 + len(grid.folds), threads)
-    halves = 2 * selection.stability + selection.null * (2 * (selection.stability or _PAIRS) + 1)
-    if halves:
-        for k in grid.sizes if selection.stability_at == "all" else grid.sizes[len(grid.sizes) // 2 :][:1]:
-            half = plan_halves(problem, (k,), grid.folds, grid.engine, effort=selection.effort)
-            seconds += foreseen_seconds(half, {k: halves * half.chains}, halves, threads)
-    return seconds
 
 
 def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Execution) -> SizeCurve:

@@ -22,7 +22,6 @@ from pairflip.selection.curve import Average, SizeCurve
 from pairflip.selection.executors import Execution
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Folds
-from pairflip.selection.progress import foreseen_seconds
 from pairflip.selection.settings import GRID, LIKELIHOOD_GRID, Selection
 from pairflip.selection.subsampling import (
     TooFewRows,
@@ -32,7 +31,6 @@ from pairflip.selection.subsampling import (
     rows_together,
     search_halves,
 )
-from pairflip.selection.tasks import Grid, plan_halves
 from pairflip.selection.verdict import Candidates, Ranking, corrected_error
 from pairflip.selection.worker import TooFewColumns
 from pairflip.supports import Ints, filled_up
@@ -60,16 +58,6 @@ def _pairs(problem: SubsetProblem, selection: Selection) -> int:
     """How many pairs of half-samples are averaged."""
     most = _PAIRS if problem.form.quadratic and not problem.form.grouped else _FEW_PAIRS
     return min(selection.stability or _PAIRS, most)
-
-
-def foreseen_average(grid: Grid, selection: Selection, threads: int) -> float:
-    """Seconds, by the cost models, of the paths of all half-samples at every ridge; 0 where nothing is averaged."""
-    if not averages(selection):
-        return 0.0
-    problem, count = grid.problem, 2 * _pairs(grid.problem, selection)
-    half = plan_halves(problem, grid.sizes, grid.folds, grid.engine, effort="quick", prove=False)
-    chains = {k: count * half.chains for k in grid.sizes}
-    return len(ridges_of(problem, selection)) * foreseen_seconds(half, chains, count, threads)
 
 
 def with_average(curve: SizeCurve, problem: SubsetProblem, selection: Selection, run: Execution) -> SizeCurve:

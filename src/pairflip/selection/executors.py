@@ -90,8 +90,7 @@ def search_grids(
         device = None if engine is None else Device(engine, jobs, n_jobs)
         show = None
         if len(grids) == 1:
-            shown = known[0], jobs[0][1], progress, folders[0], n_jobs, device is not None
-            show = stack.enter_context(SelectionProgress(*shown))
+            show = stack.enter_context(SelectionProgress(known[0], jobs[0][1], progress, folders[0]))
 
         complete: list[tuple[int, list[Outcome]]] = [(n, []) for n, chains in enumerate(remaining) if chains == 0]
         stream = _run_jobs(jobs, n_jobs) if device is None else device.outcomes(None if show is None else show.tick)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import current_process
 from threading import current_thread, main_thread
 from typing import Any, Literal
@@ -16,12 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from pairflip.interrupt import interrupted
-from pairflip.jobs import workers
 from pairflip.journal_file import Folder
-from pairflip.progress import expected_time
 from pairflip.search.portfolio import first_best
-from pairflip.selection.tasks import Grid, Outcome, Results, Task, n_chains
-from pairflip.sparse import table_bytes
+from pairflip.selection.tasks import Outcome, Results, Task, n_chains
 
 Show = bool | Literal["log", "late"] | None
 _BARS = "▁▂▃▄▅▆▇█"
@@ -29,36 +24,13 @@ _SHOW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
 _LATE_SECONDS = 5.0  # what is done by then need not be shown
 _SCORE_SECONDS = 0.02  # for the error so far, each time it is shown
-_following: ContextVar[float | None] = ContextVar("following", default=0.0)
-
-
-@contextmanager
-def followed_by(seconds: float | None) -> Iterator[None]:
-    """Within the block, told times include so many seconds of what comes after it; None: no time is told."""
-    before = _following.get()
-    token = _following.set(None if before is None or seconds is None else before + seconds)
-    try:
-        yield
-    finally:
-        _following.reset(token)
-
-
-def foreseen_seconds(grid: Grid, chains: Mapping[int, int], folds: int, threads: int) -> float:
-    """Seconds that so many chains of each size take by the cost models, in so many folds."""
-    problem = grid.problem
-    forms = float(folds) * table_bytes(problem.X) / 8 * min(problem.X.shape) if problem.loss.quadratic else 0.0
-    total = forms + sum(count * grid.chain_ns[size] for size, count in chains.items())
-    return 1e-9 * max(total / threads, *(grid.chain_ns[size] for size in chains), 0.0)
 
 
 class SelectionProgress:
     """A bar on a terminal, a line a minute in a log, or nothing; "late": only of what takes long."""
 
-    def __init__(
-        self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None, n_jobs: int | None, gpu: bool
-    ) -> None:
-        self._grid, self._tasks, self._n_jobs, self._journal = results.grid, tasks, n_jobs, journal
-        self._has_cost_model = not gpu and self._grid.engine in ("auto", "numba")
+    def __init__(self, results: Results, tasks: Sequence[Task], show: Show, journal: Folder | None) -> None:
+        self._grid, self._journal = results.grid, journal
         self._results, self._total, self._resumed = results, n_chains(tasks), results.n_chains
         self._sums = np.zeros((2, len(self._grid.sizes)))  # errors and rows of the folds that were scored
         self._scored = np.zeros((len(self._grid.sizes), len(self._grid.folds)), bool)
@@ -79,24 +51,9 @@ class SelectionProgress:
     def __enter__(self) -> SelectionProgress:
         if self._kind == "bar" and self._total:
             self._open_bar()
-        if self._kind in ("bar", "log"):
-            if self._resumed:
-                _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
-            self._say_how_long()
+        if self._kind in ("bar", "log") and self._resumed:
+            _say(f"resumed: {self._resumed} chains were in the journal, {self._total} remain")
         return self
-
-    def _say_how_long(self) -> None:
-        """Tell the expected time, unless the search ends before that is read."""
-        following = _following.get()
-        if not (self._tasks and self._has_cost_model) or following is None:
-            return
-        threads, chains = workers(self._n_jobs), Counter[int]()
-        for task in self._tasks:
-            chains[task.size] += task.last - task.first
-        seconds = foreseen_seconds(self._grid, chains, len({task.fold for task in self._tasks}), threads)
-        text = expected_time(seconds + following, threads)
-        if text is not None and expected_time(seconds, threads) is not None:
-            _say(text)
 
     def _open_bar(self) -> None:
         from rich.console import Console

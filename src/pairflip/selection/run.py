@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairflip.engines import Engine
-from pairflip.jobs import check_jobs, workers
+from pairflip.jobs import check_jobs
 from pairflip.journal_file import Folder
 from pairflip.problem import SubsetProblem, check_problem
 from pairflip.selection.after_selection import (
     outer_error,
     outer_folds,
-    seconds_after_grid,
     with_checks,
     with_imputations,
 )
@@ -28,7 +27,7 @@ from pairflip.selection.curve import RidgeSurface, SizeCurve
 from pairflip.selection.executors import Execution, search_grid, search_grids
 from pairflip.selection.folds import blocks_as_groups
 from pairflip.selection.journal import identity
-from pairflip.selection.progress import Show, followed_by
+from pairflip.selection.progress import Show
 from pairflip.selection.settings import Selection, as_selection
 from pairflip.selection.tasks import Grid, plan_work
 
@@ -84,23 +83,21 @@ def select_size(
     if selection.outer:
         outer_folds(problem, selection, run.groups)  # what is wrong with them is said before anything is searched
     curves = []
-    for number, grid in enumerate(grids):
-        with followed_by(None if number else seconds_after_grid(grids, selection, workers(n_jobs))):
-            ((_, curve),) = _curves([grid], [selection], [journal], n_jobs, progress)
+    for grid in grids:
+        ((_, curve),) = _curves([grid], [selection], [journal], n_jobs, progress)
         curves.append(curve)
     grid, curve = grids[0], curves[0]
     if selection.ridges:
         curve = _with_surface(curves, selection.ridges)
         grid = grids[selection.ridges.index(curve.ridge)]
-    with followed_by(None):
-        of_grid = run._replace(engine=grid.engine)
-        curve = with_checks(curve, grid, selection, of_grid)
-        curve = with_average(curve, problem, selection, of_grid)
-        curve = with_imputations(curve, grid.problem, selection, run)
-        if not selection.outer:
-            return curve
-        began = time.perf_counter()
-        outer = outer_error(problem, selection, run, select_size)
+    of_grid = run._replace(engine=grid.engine)
+    curve = with_checks(curve, grid, selection, of_grid)
+    curve = with_average(curve, problem, selection, of_grid)
+    curve = with_imputations(curve, grid.problem, selection, run)
+    if not selection.outer:
+        return curve
+    began = time.perf_counter()
+    outer = outer_error(problem, selection, run, select_size)
     return replace(curve, outer=outer, seconds=curve.seconds + time.perf_counter() - began)
 
 
