@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from _cli import assert_refused, invoke, small_table
+from _cli import assert_refused, invoke, small_table, without_figures
 from pairflip import Comparison
 from pairflip.cli.results import FOLDERS
 from pairflip.comparison.registry import PEERS
@@ -33,6 +33,14 @@ def test_it_prints_the_answer_and_writes_a_folder(data, tmp_path, monkeypatch):
     monkeypatch.setattr("pairflip.report.compared.FIGURES", {})  # to spare the time
     again = invoke("compare", data, *QUICK, "--force", "--json")
     assert json.loads(again.stdout)["kind"] == "pairflip comparison"
+
+
+def test_energies_of_one_method_alone_are_not_drawn(data, tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    assert invoke("compare", data, *QUICK[:-1], "quick").exit_code == 0
+    folder = tmp_path / "data-compared"
+    assert {path.name for path in (folder / "figures").iterdir()} == {"errors.svg", "errors.png"}
+    assert "Energy against seconds" not in (folder / "compare.html").read_text()
 
 
 def test_ctrl_c_shows_what_is_finished(data, monkeypatch):

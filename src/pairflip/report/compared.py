@@ -279,6 +279,11 @@ def energy_points(found: Comparison) -> list[MethodPoint]:
     return points
 
 
+def compares_energies(found: Comparison) -> bool:
+    """Whether at least two methods have energies, so that a figure of them shows something."""
+    return len(energy_points(found)) > 1
+
+
 def looks(names: list[str]) -> dict[str, dict[str, Any]]:
     """Colour, marker and line of each method: ours in one colour, the others in turn."""
     styles = {name: {"color": COLOURS[0], "marker": m, "linestyle": line} for name, (m, line) in OURS_LOOK.items()}
@@ -391,7 +396,10 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
     ]
     label = "{}, a line or mark for each method. The tables below have the numbers."
     errors = drawing(ERRORS, comparison, label.format(ERRORS.title), _ERRORS.format(reference=reference))
-    energies = drawing(ENERGIES, energy_points(comparison), label.format(ENERGIES.title), _SECONDS)
+    energies = []
+    if compares_energies(comparison):
+        figure = drawing(ENERGIES, energy_points(comparison), label.format(ENERGIES.title), _SECONDS)
+        energies.append(Section(ENERGIES.title, [figure]))
     by_size = {
         name: FigureTable(f"Table: {title} by size", *matrix(comparison, name), text.format(reference=reference))
         for name, (title, text) in _MATRICES.items()
@@ -410,7 +418,7 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
         sections=[
             Section("The methods", [{"methods": method_table(comparison)}]),
             Section(ERRORS.title, [errors]),
-            Section(ENERGIES.title, [energies]),
+            *energies,
             Section("By size", [by_size]),
             Section("What was done", [done], closed=True),
         ],
@@ -418,5 +426,6 @@ def comparison_page(comparison: Comparison, about: About) -> Page:
 
 
 def save_comparison_figures(comparison: Comparison, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write both figures as SVG and PNG into `folder` (made if missing)."""
-    return save_all({name: figure_of(plot(comparison)) for name, plot in FIGURES.items()}, folder)
+    """Write the figures as SVG and PNG into `folder` (made if missing); energies where several methods have them."""
+    shown = [name for name in FIGURES if name != ENERGIES.name or compares_energies(comparison)]
+    return save_all({name: figure_of(FIGURES[name](comparison)) for name in shown}, folder)
