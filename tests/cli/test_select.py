@@ -273,6 +273,18 @@ def test_fit_finds_the_columns(done, tmp_path):
     np.testing.assert_allclose([record["intercept"], record["always"]["b"], *record["coefficients"]], x, rtol=1e-8)
 
 
+def test_clusters_of_which_one_column_is_selected_are_no_table(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    y, X = planted(columns=4)
+    X = np.column_stack([X, X[:, 0] + 0.3 * np.random.default_rng(1).normal(size=24)])
+    data = write_csv(tmp_path / "t.csv", [*"yabcde"], np.column_stack([y, X]).tolist())
+    command = ["select", data, "--target", "y", "--sizes", "2", "--cv", "3", "--effort", "quick", "--stability", "3"]
+    assert invoke(*command, "--out", tmp_path / "out").exit_code == 0
+    halves = SizeCurve.load(tmp_path / "out" / "result.json").stability
+    assert sorted(halves.clusters_to_pandas()["columns"]) == [1, 2]  # d, and a with e
+    assert not (tmp_path / "out" / "clusters.csv").exists()
+
+
 def test_rows_named_by_dates_are_warned_of(tmp_path, monkeypatch):
     without_figures(monkeypatch)
     y, X = planted()

@@ -67,6 +67,17 @@ def test_numbers_in_names_are_no_order_where_neighbours_are_not_alike():
     assert not Family(SubsetProblem(X, y, names=[f"{name}{chr(97 + j % 7)}" for j, name in enumerate(NAMES)])).ordered
 
 
+def test_bits_and_columns_that_are_all_alike_have_no_bands():
+    rng = np.random.default_rng(0)
+    bits = np.repeat(rng.random((40, 10)) < 0.4, 4, axis=1) ^ (rng.random((40, 40)) < 0.005)
+    factor = rng.normal(size=(40, 1)) + 0.1 * rng.normal(size=(40, 40))
+    names = [f"X{j}" for j in range(100, 140)]
+    for X, seen in ((bits.astype(float), bits[:, 21]), (factor, factor[:, 21])):
+        halves = half_sample_stability(SubsetProblem(X, seen + 0.3 * rng.normal(size=40), names=names), 1, 4)
+        assert halves.profile is None
+        assert max(each.size for each in halves.clusters[0].members) > 1
+
+
 @pytest.mark.parametrize("options", [{}, {"ridge": 5.0}, {"always": [0]}], ids=["plain", "ridge", "forced"])
 def test_clusters_of_unordered_columns_are_those_correlated_with_one(options):
     X, y = alike()

@@ -50,9 +50,8 @@ def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.Dat
         )
     if curve.stability is not None:
         tables["half_samples.csv"] = curve.stability.to_pandas()
-        if curve.stability.clusters is not None:
-            clusters = curve.stability.clusters_to_pandas()
-            tables |= {"clusters.csv": clusters} if (clusters["columns"] > 1).any() else {}
+        if curve.stability.selects_alternatives:
+            tables["clusters.csv"] = curve.stability.clusters_to_pandas()
     if curve.inclusion is not None:
         chance = curve.inclusion
         order = np.argsort(-chance.probability, kind="stable")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.rules import name_positions
+from pairflip.sparse import dense
 from pairflip.supports import Ints
 from pairflip.text import percent
 
@@ -34,6 +35,7 @@ ALIKE = 0.9
 """Columns with at least this absolute correlation stand in for each other."""
 _WINDOW = 20  # windows are so many times narrower than the range of the positions, and begin every half of that
 _ORDERED = 0.9  # of the names have numbers, where columns are ordered
+_NEARER = 0.5  # 1 - |correlation| of neighbours is at most so much of that of far columns, where columns are ordered
 _SAMPLE = 1000  # columns from which the sizes of all clusters, or the likeness of neighbours, are estimated
 _BLOCK = 64  # columns that are compared with all others at a time
 _FREQUENT = 0.1  # clusters that fewer half-samples selected are not kept
@@ -205,6 +207,15 @@ class Stability:
             findings.append(Finding(selected, members, frequency))
         return findings
 
+    @property
+    def selects_alternatives(self) -> bool:
+        """Whether half-samples selected several columns of some cluster; otherwise clusters say what columns do."""
+        return any(
+            np.unique(selected[np.isin(selected, members)]).size > 1
+            for selected, known in zip(self.supports, self.clusters or (), strict=False)
+            for members in known.members
+        )
+
     def cluster_bound(self, threshold: float = THRESHOLD, size: int | None = None) -> FalseBound:
         """Bounds on the expected number of clusters without effect among those that pass.
 
@@ -361,7 +372,7 @@ class Family:
         self._form, self._candidates = problem.form, problem.candidates
         names = problem.names
         self.positions = name_positions([names[j] for j in self._candidates.tolist()])
-        self.ordered = self._neighbours_alike()
+        self.ordered = self._neighbours_alike(problem.X)
         self._windows = self._all_windows() if self.ordered else []
 
     def of(self, columns: Ints) -> list[Ints]:
@@ -384,15 +395,28 @@ class Family:
         numbers = np.bincount(place, counts).astype(np.float64) * (n / seeds.size)
         return np.minimum(rounded, n).astype(np.int64), numbers
 
-    def _neighbours_alike(self) -> bool:
-        """Whether names are numbers, and neighbouring columns stand in for each other, as in a spectrum."""
+    def _neighbours_alike(self, X: Any) -> bool:
+        """Whether columns are ordered measurements, as in a spectrum, whose neighbours stand in for each other.
+
+        Names are numbers, most columns have more than two values, and neighbours are clearly more alike than columns
+        that are half of all columns apart.
+        """
         order = np.argsort(self.positions, kind="stable")[: int(np.isfinite(self.positions).sum())]
         if order.size < max(_WINDOW, _ORDERED * self.positions.size):
             return False
-        at = np.unique(np.linspace(0, order.size - 2, min(_SAMPLE, order.size - 1)).astype(np.int64))
-        column, following, norms = order[at], order[at + 1], _norms(self._form)
-        products = np.einsum("nm,nm->n", self._form.columns_of(column), self._form.columns_of(following))
-        return bool(np.median(np.abs(products / (norms[column] * norms[following]))) >= ALIKE)
+        sample = np.unique(np.linspace(0, order.size - 1, min(_SAMPLE, order.size)).astype(np.int64))
+        some, norms = order[sample], _norms(self._form)
+        values, columns = dense(X[:, self._candidates[some]]), self._form.columns_of(some)
+        if np.median(np.all((values == values.min(axis=0)) | (values == values.max(axis=0)), axis=0)) > 0:
+            return False
+
+        def unlike(apart: int) -> float:
+            """The median of 1 - |correlation| of columns that are so many places apart."""
+            other = order[(sample + apart) % order.size]
+            products = np.einsum("nm,nm->n", columns, self._form.columns_of(other))
+            return float(np.median(1.0 - np.abs(products / (norms[some] * norms[other]))))
+
+        return unlike(1) <= min(1.0 - ALIKE, _NEARER * unlike(order.size // 2))
 
     def _all_windows(self) -> list[Ints]:
         """Columns within each window, that overlaps half of the next one; columns without a number by themselves."""
