@@ -114,11 +114,27 @@ def number(value: float, digits: int = 4) -> str:
     return text
 
 
-def percent(part: float) -> str:
-    """A fraction in per cent; never 0 % or 100 % unless it is exactly that."""
+def compared(one: float, other: float, digits: int) -> tuple[str, str]:
+    """Two numbers of `digits` significant digits, or of as many as it takes to see which of them is lower."""
+    largest = max(abs(one), abs(other))
+    before = 1 + math.floor(math.log10(largest)) if 0 < largest < math.inf else 1  # the point
+    digits = before + decimals_apart(one, other, digits - before)
+    return number(one, digits), number(other, digits)
+
+
+def decimals_apart(one: float, other: float, least: int) -> int:
+    """At least so many decimals, and as many as it takes to see which of two numbers is lower."""
+    apart, rounding = abs(one - other), 1e-9 * max(abs(one), abs(other))
+    return max(least, -math.floor(round(math.log10(apart), 6))) if rounding < apart < math.inf else least
+
+
+def percent(part: float, decimals: int = 0) -> str:
+    """A fraction in per cent; without decimals, never 0 % or 100 % unless it is exactly that."""
     part = float(part)
     if not math.isfinite(part):
         return NOTHING
+    if decimals:
+        return f"{100 * part:.{decimals}f} %"
     if 0 < part < 0.01:
         return "<1 %"
     if -0.005 < part < 0:
@@ -128,15 +144,15 @@ def percent(part: float) -> str:
     return f"{100 * part:.0f} %"
 
 
-def plus_minus(value: float, error: float) -> str:
-    """``value ± error`` with as many decimals as two digits of the error ask for."""
+def plus_minus(value: float, error: float, other: float | None = None) -> str:
+    """``value ± error`` with as many decimals as two digits of the error, or a comparison with `other`, ask for."""
     value, error = float(value), float(error)
     if not math.isfinite(value):
         return NOTHING
     if not math.isfinite(error) or error <= 0:
         return number(value)
     top = math.floor(math.log10(max(abs(value), error)))
-    decimals = 1 - math.floor(math.log10(error))
+    decimals = decimals_apart(value, value if other is None else other, 1 - math.floor(math.log10(error)))
     if top < -4 or top > 6 or decimals > 9:
         return f"{value:.3e} ± {error:.1e}"
     if decimals < 0:

@@ -1,6 +1,7 @@
 """What a curve supports and how it is said: one answer, noise called noise, doubts told."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from pairflip.report.curve_tables import size_table
 from pairflip.selection.facts import SHUFFLES, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
 from pairflip.selection.verdict import difference, held_out, predicts, recommended_size, uncertain
-from pairflip.text import r2_text
+from pairflip.text import compared, plus_minus, r2_text
 
 NAMES = list("abcdefghijklmnopqrstuvwxyz")
 CURVE = make_curve(names=NAMES[:24], planted=4)
@@ -77,6 +78,20 @@ def test_no_finding_within_a_standard_error_or_by_chance():
     lucky = changed(facts={"p_value": 0.3})
     assert not predicts(lucky)
     assert "of shuffled targets, 30 % are fitted as well" in answer_of(lucky).text
+
+
+def test_errors_that_are_compared_do_not_look_alike():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    problem = SubsetProblem(X, X[:, 0] + 0.05 * X[:, 1] + rng.normal(size=1000))
+    curve = select_size(problem, [1, 2], 3, effort="quick", prove=False)
+    text = " ".join(str(curve).split())
+    one, two = re.search(r"clearly worse \(RMSE ([0-9.]+) against ([0-9.]+) on held-out rows\)", text).groups()
+    assert f"{held_out(curve, 1).rmse:.3f}" == one > two == f"{held_out(curve, 2).rmse:.3f}"
+    assert compared(1.0004, 0.9998, 3) == ("1.0004", "0.9998")
+    assert compared(57.12, 55.7, 3) == ("57.1", "55.7")
+    assert compared(1.5, 1.5 + 1e-12, 3) == ("1.5", "1.5")
+    assert plus_minus(1.0004, 0.12, 0.9998) == "1.0004 ± 0.1200"
 
 
 def test_single_rows_left_out_recommend_the_smaller_size():

@@ -46,7 +46,7 @@ from pairflip.selection.verdict import (
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, number, percent, plural, quoted, r2_text, shorten, wrapped
+from pairflip.text import clean, compared, number, percent, plural, quoted, r2_text, shorten, wrapped
 
 DOUBT = "Doubt"
 """Label of the bullet about what to doubt."""
@@ -319,8 +319,8 @@ def shrinkage_words(curve: SizeCurve) -> str:
     text = f"Coefficients are shrunk by a ridge term of {surface.ridge:g}, chosen with the size from {values}"
     if 0 in surface.ridges:
         words = vocabulary(curve)
-        lowest = [words.shown(surface.errors[surface.ridges == ridge].min()) for ridge in (0.0, surface.ridge)]
-        without, shrunken = (number(float(error), 3) for error in lowest)
+        lowest = [float(words.shown(surface.errors[surface.ridges == ridge].min())) for ridge in (0.0, surface.ridge)]
+        without, shrunken = compared(lowest[0], lowest[1], 3)
         text += f"; the lowest {words.minimized} on held-out rows was {shrunken} with it and {without} without"
     return f"{text}."
 

@@ -87,8 +87,9 @@ def rmse_se(cv_error: Any, spread: Any, other: Any = None) -> Any:
     return spread / np.maximum(middle, 1e-300)
 
 
-def _error_text(method: MethodResult) -> str:
-    return f"RMSE {plus_minus(rmse(method.cv_error), rmse_se(method.cv_error, method.cv_error_se))}"
+def _error_text(method: MethodResult, other: MethodResult) -> str:
+    error, spread = rmse(method.cv_error), rmse_se(method.cv_error, method.cv_error_se)
+    return f"RMSE {plus_minus(error, spread, rmse(other.cv_error))}"
 
 
 def size_words(method: MethodResult) -> str:
@@ -117,17 +118,18 @@ def sentence(comparison: Comparison) -> str:
     if not finished:
         return "No method has a result."
     best = min(finished, key=lambda method: method.cv_error)
+    reference = comparison[comparison.reference] if comparison.reference else best
     parts = [
         f"Lowest error on held-out rows: {clean(best.title)} with {size_words(best)}, "
-        f"{_error_text(best)}; without columns it is {number(rmse(comparison.without))}."
+        f"{_error_text(best, reference)}; without columns it is {number(rmse(comparison.without))}."
     ]
     same = _titles(m for m in finished if m is not best and np.isclose(m.cv_error, best.cv_error, rtol=1e-9, atol=0.0))
     if same:
         parts.append(f"As low: {same}.")
     if comparison.reference:
-        ours, name = comparison[comparison.reference], reference_title(comparison)
-        if best.name != ours.name:
-            parts.append(f"{name}: {size_words(ours)}, {_error_text(ours)}.")
+        name = reference_title(comparison)
+        if best.name != reference.name:
+            parts.append(f"{name}: {size_words(reference)}, {_error_text(reference, best)}.")
         others = [m for m in finished if m.name not in ("quick", "normal", "thorough")]
         better = _titles(m for m in others if m.difference < -CLEAR * m.difference_se)
         worse = _titles(m for m in others if m.difference > CLEAR * m.difference_se)

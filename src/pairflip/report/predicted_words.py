@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pairflip.report.vocabulary import vocabulary
 from pairflip.selection.prediction import average_gain, outside_words
-from pairflip.text import listed, number, percent, plural, quoted
+from pairflip.text import compared, decimals_apart, listed, number, percent, plural, quoted
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
@@ -41,9 +41,11 @@ def average_words(curve: SizeCurve) -> str:
         return ""
     words = vocabulary(curve)
     errors = words.shown(np.array([average.error, subset.error])).tolist()
-    both = f"{words.minimized} {number(errors[0], words.digits)} against {number(errors[1], words.digits)}"
+    both = f"{words.minimized} {' against '.join(compared(errors[0], errors[1], words.digits))}"
     if average.ranked is not None and subset.ranked is not None:
-        both += f" ({words.ranking} {average.ranked[0]:.2f} against {subset.ranked[0]:.2f})"
+        one, other = average.ranked[0], subset.ranked[0]
+        decimals = decimals_apart(one, other, 2)
+        both += f" ({words.ranking} {one:.{decimals}f} against {other:.{decimals}f})"
     if not average.squares:  # it was not counted how often a comparison is true
         return f"By the average over half-samples: {both}."
     gain, error = average_gain(curve)

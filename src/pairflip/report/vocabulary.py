@@ -20,6 +20,8 @@ from pairflip.text import (
     aligned_plus_minus,
     clean,
     column_labels,
+    compared,
+    decimals_apart,
     explained,
     number,
     percent,
@@ -84,7 +86,11 @@ class Vocabulary:
 
     def error_text(self, size: int) -> str:
         """That error in a sentence."""
-        return number(self.error(size), self.digits)
+        return self.text_beside(self.error(size), self.error(size))
+
+    def text_beside(self, error: float, other: float) -> str:
+        """Such an error in a sentence that compares it with another one."""
+        return compared(error, other, self.digits)[0]
 
     def error_cells(self, sizes: Sequence[int]) -> list[str]:
         """That error down a column of a table."""
@@ -112,17 +118,18 @@ class Vocabulary:
             return f"{self.words.share} {self.share_cells([size])[0]}"
         return explained(held_out(self.curve, size).r2).replace("variance", self.words.explained)
 
-    def short(self, size: int) -> str:
-        """The errors of one size, for a comparison: ``12 % wrong, log loss 0.31``."""
-        return f"RMSE {self.error_text(size)}"
+    def short(self, size: int, other: int) -> str:
+        """The errors of a size, for a comparison with another one: ``12 % wrong, log loss 0.31``."""
+        return f"RMSE {self.text_beside(self.error(size), self.error(other))}"
 
     def compared(self, size: int, other: int) -> str:
         """The errors of two sizes: ``RMSE 57.1 against 55.7``."""
-        return f"{self.short(size)} against {self.error_text(other)}"
+        return f"{self.short(size, other)} against {self.text_beside(self.error(other), self.error(size))}"
 
-    def without_columns(self) -> str:
-        """The error without columns, with which every other error is to be compared."""
-        return f"{self.error_text(0)} with the {baseline(self.curve)}".replace("the zero", "zero")
+    def without_columns(self, error: float) -> str:
+        """The error without columns, with which an error is to be compared."""
+        text = self.text_beside(self.error(0), error)
+        return f"{text} with the {baseline(self.curve)}".replace("the zero", "zero")
 
     def corrected(self, size: int) -> ChosenError | None:
         """The errors that allow for the size having been chosen, if this one was."""
@@ -131,11 +138,12 @@ class Vocabulary:
 
     def numbers(self, size: int) -> list[ToldNumber]:
         """How well the chosen columns predict new rows: an error, then what is explained or how rows are ranked."""
-        chosen, value, ends = self.corrected(size), self.error_text(size), ""
+        chosen, error, ends = self.corrected(size), self.error(size), ""
         if chosen is not None:
-            value, low, high = (number(each, self.digits) for each in chosen.rmse)
-            ends = f"{low} to {high}"
-        return [ToldNumber("RMSE", value, _notes(ends, self.without_columns())), self.share(size)]
+            error, low, high = chosen.rmse
+            ends = f"{number(low, self.digits)} to {number(high, self.digits)}"
+        value = self.text_beside(error, self.error(0))
+        return [ToldNumber("RMSE", value, _notes(ends, self.without_columns(error))), self.share(size)]
 
     def share(self, size: int) -> ToldNumber:
         """What is explained of the variance or of the deviance; an interval may begin below 0."""
@@ -191,16 +199,18 @@ class _Deviance(Vocabulary):
     def shown(self, cv_error: Any) -> Floats:
         return np.asarray(2.0 * cv_error)
 
-    def short(self, size: int) -> str:
-        return f"deviance {number(2.0 * self.curve.cv_error[self.curve.at(size)], 3)}"
+    def short(self, size: int, other: int) -> str:
+        error, beside = (float(self.shown(self.curve.cv_error[self.curve.at(each)])) for each in (size, other))
+        return f"{self.minimized} {compared(error, beside, 3)[0]}"
 
     def compared(self, size: int, other: int) -> str:
-        return f"{self.short(size)}, against {self.short(other)}"
+        return f"{self.short(size, other)}, against {self.short(other, size)}"
 
     def numbers(self, size: int) -> list[ToldNumber]:
         known = "" if self.corrected(size) is None else "held-out rows"
-        error = ToldNumber(self.error_name, self.error_text(size), _notes(known, self.without_columns()))
-        return [error, self.share(size) if self.curve.ranked is None else self.ranked(size)]
+        value, error = self.text_beside(self.error(size), self.error(0)), self.error(size)
+        told = ToldNumber(self.error_name, value, _notes(known, self.without_columns(error)))
+        return [told, self.share(size) if self.curve.ranked is None else self.ranked(size)]
 
     def ranked(self, size: int) -> ToldNumber:
         """How well rows are ranked."""
@@ -210,10 +220,11 @@ class _Deviance(Vocabulary):
         value, low, high = (f"{each:.2f}" for each in chosen.ranked)
         return ToldNumber(name, value, f"{low} to {high}; 0.5 is chance")
 
-    def rank_text(self, size: int) -> str:
-        """How well held-out rows are ranked, with two decimals."""
+    def rank_text(self, size: int, other: int | None = None) -> str:
+        """How well held-out rows are ranked, with two decimals or what a comparison with another size takes."""
         assert self.curve.ranked is not None
-        return f"{self.curve.ranked[self.curve.at(size)]:.2f}"
+        value, beside = (self.curve.ranked[self.curve.at(each)] for each in (size, size if other is None else other))
+        return f"{value:.{decimals_apart(value, beside, 2)}f}"
 
     def meaning(self, size: int) -> str:
         share = self.share(size)
@@ -248,20 +259,22 @@ class _Classes(_Deviance):
         assert self.curve.classes is not None
         return float(self.curve.classes.misclassified[self.curve.at(size)])
 
-    def error_text(self, size: int) -> str:
-        return percent(self.error(size))
+    def text_beside(self, error: float, other: float) -> str:
+        return percent(error, decimals_apart(100 * error, 100 * other, 0))
 
     def error_cells(self, sizes: Sequence[int]) -> list[str]:
         return [f"{100 * self.error(size):.1f} %" for size in sizes]
 
-    def short(self, size: int) -> str:
-        return f"{self.error_text(size)} wrong, log loss {number(self.curve.cv_error[self.curve.at(size)], 3)}"
+    def short(self, size: int, other: int) -> str:
+        wrong = self.text_beside(self.error(size), self.error(other))
+        return f"{wrong} wrong, {super().short(size, other)}"
 
-    def without_columns(self) -> str:
+    def without_columns(self, error: float) -> str:
         classes = self.curve.classes
         assert classes is not None
-        most = f"{percent(classes.majority)} if all are called {classes.labels[int(classes.shares.argmax())]!r}"
-        return _notes(super().without_columns() if self.curve.always.size else "", most)
+        label = classes.labels[int(classes.shares.argmax())]
+        most = f"{self.text_beside(classes.majority, error)} if all are called {label!r}"
+        return _notes(super().without_columns(error) if self.curve.always.size else "", most)
 
     def more_errors(self, size: int) -> dict[str, Any]:
         classes = self.curve.classes
@@ -278,12 +291,12 @@ class _Survival(_Deviance):
     def error(self, size: int) -> float:
         return 2.0 * float(self.curve.cv_error[self.curve.at(size)])
 
-    def short(self, size: int) -> str:
-        return f"concordance {self.rank_text(size)}, {super().short(size)}"
+    def short(self, size: int, other: int) -> str:
+        return f"concordance {self.rank_text(size, other)}, {super().short(size, other)}"
 
     def numbers(self, size: int) -> list[ToldNumber]:
         ranked = self.ranked(size)
-        forced = f"{self.rank_text(0)} with the {baseline(self.curve)}" if self.curve.always.size else ""
+        forced = f"{self.rank_text(0, size)} with the {baseline(self.curve)}" if self.curve.always.size else ""
         return [ranked._replace(note=_notes(ranked.note, forced))]
 
     def meaning(self, size: int) -> str:
