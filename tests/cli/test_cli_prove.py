@@ -61,8 +61,8 @@ def test_json_has_everything(folder):
     record = json.loads(invoke(*arguments, "--json").stdout)
     known = by_hand(2)
     assert set(record) == {
-        "k", "proved", "columns", "energy", "lower_bound", "gap", "equals", "best", "within", "candidates", "subsets",
-        "looked", "method", "seconds", "budget", "note", "sentence", "target", "source",
+        "k", "proved", "columns", "energy", "lower_bound", "gap", "equals", "dependent", "best", "within", "candidates",
+        "subsets", "looked", "method", "seconds", "budget", "note", "sentence", "target", "source",
     }  # fmt: skip
     assert record["proved"] is True
     assert (record["k"], record["candidates"], record["subsets"], record["budget"]) == (2, 6, 15, 120.0)
@@ -157,3 +157,21 @@ def test_ctrl_c_gives_what_is_known(folder, monkeypatch):
     assert "\nInterrupted after " in result.stdout
     assert ", before anything was proved: a better set could have an energy up to " in " ".join(result.stdout.split())
     assert (folder / "best.csv").exists()
+
+
+@pytest.mark.parametrize("columns", [["a", "b"], ["a", "c", "d"]])
+def test_columns_that_count_as_dependent_are_named_where_that_matters(folder, columns):
+    rng = np.random.default_rng(0)
+    names, X, little = list("abcdef"), rng.normal(size=(40, 6)), rng.normal(size=40)
+    at = [names.index(name) for name in columns]
+    X[:, at[0]] = X[:, at[1:]].sum(axis=1) + 1e-7 * little
+    y = X[:, 4] + X[:, at[1:]] @ [1.0, 0.5][: len(at) - 1] + 0.1 * rng.normal(size=40)
+    for target, size in ((y + 3 * little, len(columns) + 1), (y, len(columns))):
+        write_csv("close.csv", [*names, "y"], np.column_stack([X, target]).tolist())
+        arguments = ["prove", "close.csv", "-t", "y", "-k", str(size)]
+        matters = size > len(columns)
+        record = json.loads(invoke(*arguments, "--json").stdout)
+        assert record["dependent"] == ([columns] if matters else [])
+        given = ", ".join(f"“{name}”" for name in columns[:-1]) + f" and “{columns[-1]}”"
+        says = f"Left out are sets with {given} together, which count as dependent; such a set fits better."
+        assert (says in " ".join(invoke(*arguments).stdout.split())) == matters

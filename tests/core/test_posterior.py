@@ -22,11 +22,12 @@ def table(seed, n=6, m=24, noise=1.0):
 
 
 def literal(X, y, g, log_prior, w=None, forced=None, variance=None):
-    """Probabilities of all models, coefficients and predictive moments, by least squares on each."""
+    """Probabilities of all models, coefficients and their deviations, by least squares on each; forced ones last."""
     m, n = X.shape
     w = np.ones(m) if w is None else w
     Z = np.ones((m, 1)) if forced is None else forced
     root, rows, shrink = np.sqrt(w)[:, None], w.sum(), g / (1 + g)
+    lift, inverse = (np.linalg.lstsq(root * Z, root * A, rcond=None)[0] for A in (X, np.eye(m)))
     models = [list(s) for k in range(n + 1) for s in combinations(range(n), k)]
     rest = lambda A: root * A - (root * Z) @ np.linalg.lstsq(root * Z, root * A, rcond=None)[0]  # noqa: E731
     X_, y_ = rest(X), rest(y[:, None])[:, 0]
@@ -38,11 +39,12 @@ def literal(X, y, g, log_prior, w=None, forced=None, variance=None):
         fit = -nu / 2 * np.log(E + E0 / g) if variance is None else -shrink * E / variance
         logs.append(log_prior(len(s)) - len(s) / 2 * np.log(1 + g) + fit)
         v = 2 * (E0 + g * E) / ((1 + g) * (nu - 2)) if variance is None else variance
-        mean, square = np.zeros(n), np.zeros(n)
+        mean, covariance = np.zeros(n), np.zeros((n, n))
         mean[s] = shrink * x
-        square[s] = mean[s] ** 2 + shrink * v * np.diag(np.linalg.inv(X_[:, s].T @ X_[:, s])) if s else []
-        means.append(mean)
-        squares.append(square)
+        covariance[np.ix_(s, s)] = shrink * v * np.linalg.inv(X_[:, s].T @ X_[:, s])
+        forced_covariance = v * np.linalg.inv((root * Z).T @ (root * Z)) + lift @ covariance @ lift.T
+        means.append(np.append(mean, inverse @ (y - X @ mean)))
+        squares.append(means[-1] ** 2 + np.append(np.diag(covariance), np.diag(forced_covariance)))
     p = np.exp(np.array(logs) - max(logs))
     p /= p.sum()
     mean = p @ np.array(means)
@@ -67,8 +69,8 @@ def test_all_models_are_weighed_as_the_formula_says(prior, variance):
         inside = np.array([[j in s for j in range(X.shape[1])] for s in models])
         np.testing.assert_allclose(found.inclusion_probability, p @ inside, rtol=1e-10)
         np.testing.assert_allclose(found.size_probability, np.bincount([len(s) for s in models], p), rtol=1e-10)
-        np.testing.assert_allclose(found.coef_mean, mean, rtol=1e-8, atol=1e-14)
-        np.testing.assert_allclose(found.coef_sd, sd, rtol=1e-8)
+        np.testing.assert_allclose(found.coef_mean, mean[:-1], rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(found.coef_sd, sd[:-1], rtol=1e-8)
         best = models[int(np.argmax(p))]
         assert found.highest_probability_model.tolist() == best
         np.testing.assert_allclose(found.model_probability, np.sort(p)[::-1], rtol=1e-9)
@@ -81,14 +83,29 @@ def test_weights_forced_columns_and_sizes():
     w[3] = 0
     Z = np.column_stack([np.ones(len(y)), X[:, 2]])
     others = [0, 1, 3, 4, 5, 6]
-    models, p, mean, _ = literal(X[:, others], y, 20.0, lambda k: 0.0 if 1 <= k <= 3 else -np.inf, w=w, forced=Z)
-    found = posterior(SubsetProblem(X, y, always=[2], sample_weight=w), 20.0, "uniform", sizes=range(1, 4))
+    log_prior = lambda k: 0.0 if 1 <= k <= 3 else -np.inf  # noqa: E731
+    models, p, mean, sd = literal(X[:, others], y, 20.0, log_prior, w=w, forced=Z)
+    problem = SubsetProblem(X, y, always=[2], sample_weight=w)
+    found = posterior(problem, 20.0, "uniform", sizes=range(1, 4))
     inside = np.array([[j in s for j in range(6)] for s in models])
     np.testing.assert_allclose(found.inclusion_probability[others], p @ inside, rtol=1e-9)
-    np.testing.assert_allclose(found.coef_mean[others], mean, rtol=1e-8)
+    np.testing.assert_allclose([*found.coef_mean[others], found.intercept, found.coef_mean[2]], mean, rtol=1e-8)
+    np.testing.assert_allclose(found.coef_sd[[*others, 2]], np.delete(sd, 6), rtol=1e-8)
     assert found.inclusion_probability[2] == 1.0
-    z = np.linalg.lstsq(np.sqrt(w)[:, None] * Z, np.sqrt(w) * (y - X[:, others] @ mean), rcond=None)[0]
-    np.testing.assert_allclose([found.intercept, found.coef_mean[2]], z, rtol=1e-8)
+    walked = posterior(problem, 20.0, "uniform", sizes=range(1, 4), method="sample", sweeps=1000)
+    np.testing.assert_allclose(walked.coef_sd, found.coef_sd, rtol=0.1)
+
+
+@pytest.mark.parametrize("groups", [None, {"ab": [0, 1]}], ids=str)
+@pytest.mark.parametrize("g", [9.0, "hyper"])
+def test_forced_columns_are_as_uncertain_as_predictions_far_along_them(g, groups):
+    X, y = table(3)
+    found = posterior(SubsetProblem(X, y, always=[5], groups=groups), g)
+    far = X.mean(axis=0) + 1e6 * (np.arange(6) == 5)  # where nothing else counts
+    mean, sd = found.predict(far[None], return_std=True)
+    assert mean[0] / 1e6 == pytest.approx(found.coef_mean[5], rel=1e-3)
+    assert sd[0] / 1e6 == pytest.approx(found.coef_sd[5], rel=1e-3)
+    assert found.to_pandas()["coef_sd"][5] == found.coef_sd[5] > 0
 
 
 def over_g(d, r2, nu):
@@ -189,8 +206,8 @@ def test_a_classic_table_of_nearly_dependent_columns(g):
     inclusion = [sum(p[at] for at, model in enumerate(models) if j in model) for j in range(X.shape[1])]
     given = posterior(SubsetProblem(X, y), g=g, prior="uniform")
     np.testing.assert_allclose(given.inclusion_probability, inclusion, atol=1e-10)
-    np.testing.assert_allclose(given.coef_mean, mean, rtol=1e-7)
-    np.testing.assert_allclose(given.coef_sd, sd, rtol=1e-6)
+    np.testing.assert_allclose(given.coef_mean, mean[:-1], rtol=1e-7)
+    np.testing.assert_allclose(given.coef_sd, sd[:-1], rtol=1e-6)
 
 
 def transition_matrix(X, y, g, log_prior, ways):

@@ -36,6 +36,15 @@ def neighbours(seed=0):
     return X, X @ (rng.normal(size=N) * (rng.random(N) < 0.5)) + rng.normal(size=M)
 
 
+def bands(seed):
+    """Smooth spectra: few columns are independent, and hardly."""
+    rng, at = np.random.default_rng(seed), np.linspace(0, 1, 60)
+    parts, centres, widths = rng.random((20, 5)), [0.2, 0.35, 0.5, 0.7, 0.85], [0.15, 0.2, 0.25, 0.2, 0.15]
+    spectra = parts @ [np.exp(-(((at - c) / w) ** 2) / 2) for c, w in zip(centres, widths, strict=True)]
+    X = spectra + 1e-4 * rng.normal(size=(20, 1)) * np.exp(-at)
+    return X, parts[:, 0] - parts[:, 2] + 0.01 * rng.normal(size=20)
+
+
 X, y = neighbours()
 
 
@@ -197,3 +206,9 @@ def test_a_run_of_all_columns_is_resumed_at_any_chain(tmp_path):
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(line for at, line in enumerate(lines) if at % 2 == 0))
     assert_same_curve(select_size(problem, **settings), whole)
+
+
+def test_a_search_among_columns_that_are_hardly_independent_ends():
+    for seed in (7, 15, 30, 51):
+        with pytest.raises(ValueError, match="linearly independent"):
+            best_subset(SubsetProblem(*bands(seed)), 10)

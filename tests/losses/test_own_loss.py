@@ -1,11 +1,14 @@
 """A loss of the user's own: an object with a name and derivatives."""
 
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from _errors import sentence_of
+from _markdown import fenced_blocks
 from pairflip import SizeCurve, SubsetProblem, best_subset, select_size
 from pairflip.losses import _OWN
 
@@ -71,3 +74,44 @@ def test_what_is_no_loss_is_refused(loss, says):
     X, y, w = table()
     with pytest.raises(ValueError, match=says):
         SubsetProblem(X, y, loss=loss, offset=w)
+
+
+@pytest.fixture(scope="module")
+def documented():
+    """The names of docs/how-to/own-loss.md: its class, its table, and its target."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "own-loss.md"
+    names: dict = {}
+    exec(fenced_blocks(page.read_text())[0].text.partition("problem =")[0], names)
+    return names["Huber"], names["X"], names["y"]
+
+
+@pytest.mark.parametrize("scale", [0.01, 10.0])
+def test_the_documented_class_has_its_minimum_wherever_the_target_lies(documented, scale):
+    Huber, X, y = documented
+    A, ridge = np.column_stack([np.ones(len(y)), X[:, [3, 7]]]), 1e-5 * len(y) * X[:, [3, 7]].var(axis=0)
+
+    def total(b):
+        left = np.abs(scale * y - A @ b)
+        return np.sum(np.where(left <= 1, left**2 / 2, left - 0.5)) + ridge @ b[1:] ** 2 / 2
+
+    best = minimize(total, [np.median(scale * y), 0, 0], method="Nelder-Mead", tol=1e-12, options={"maxfev": 10_000})
+    chosen = []
+    for shift in (0.0, 20.0, -1e6):
+        problem = SubsetProblem(X, scale * y + shift, loss=Huber())
+        fit = problem.fit([3, 7])
+        assert fit.energy == pytest.approx(best.fun, rel=1e-7)
+        np.testing.assert_allclose([fit.intercept - shift, *fit.coef], best.x, atol=1e-4 * scale)
+        chosen.append(best_subset(problem, 2, effort="quick").best_support.tolist())
+    assert all(each == chosen[0] for each in chosen)
+    curves = [
+        select_size(SubsetProblem(X, scale * y + s, loss=Huber()), [2], cv=2, effort="quick") for s in (0.0, 20.0)
+    ]
+    np.testing.assert_allclose(curves[1].cv_error, curves[0].cv_error, rtol=1e-6)
+
+
+def test_a_fit_that_is_no_minimum_is_refused(documented):
+    Huber, X, y = documented
+    problem = SubsetProblem(X, 1e4 * y + 20.0, loss=Huber())
+    says = "Newton's method found no minimum of the loss 'huber'; expected a smooth convex loss whose scale"
+    assert says in sentence_of(ValueError, lambda: problem.fit([3, 7]))
+    assert says in sentence_of(ValueError, lambda: select_size(problem, [2], cv=2, effort="quick"))

@@ -101,6 +101,25 @@ def test_sizes_that_are_taken(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_sizes_that_a_fold_does_not_allow_are_left_out_for_all(tmp_path):
+    problem, note = SubsetProblem(ALMOST, Y), "sizes from 3 on are left out: in {} there are no 3 columns that are "
+    curve = select_size(problem, range(1, 4), effort="quick", journal=tmp_path, stability=4, stability_at="all")
+    assert curve.sizes.tolist() == [0, 1, 2]
+    assert curve.notes == (note.format("1 of 8 folds") + "linearly independent to working precision",)
+    alone = select_size(problem, [1, 2], effort="quick")
+    np.testing.assert_array_equal(curve.predictions, alone.predictions)
+    resumed = select_size(problem, range(1, 4), effort="quick", journal=tmp_path)
+    np.testing.assert_array_equal(curve.predictions, resumed.predictions)
+    assert curve.notes == resumed.notes
+    assert "largest size tried" not in str(curve)
+    assert curve.stability.sizes.tolist() == curve.average.sizes.tolist() == [1, 2]
+    ridges = select_size(problem, range(1, 4), effort="quick", ridge=[0.0, 0.1])  # with a ridge size 3 is possible
+    assert ridges.ridge_surface.errors.shape == (2, 3)
+    for whole in (select(DOUBLE, sizes=range(1, 5)), select_size(DOUBLE, range(1, 5), effort="quick")):
+        assert whole.sizes.tolist() == [0, 1, 2]
+        assert note.format("the table") in str(" ".join(whole.notes))
+
+
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "x", "1", "1/2/3", "-1/3", "1.5/3", (0, 2), (1, 2, 3), 3, None])
 def test_shards(shard, tmp_path):
     message = sentence_of(ValueError, lambda: run_shard(PROBLEM, [1], journal=tmp_path / "run", shard=shard))

@@ -72,6 +72,14 @@ def test_a_row_that_dwarfs_the_others_and_a_size_of_all_columns(tables):
     assert_same_curve(on_device, on_cpu, but=("seconds", "engine", "energy_per_row"))
 
 
+def test_sizes_without_a_support_are_left_out():
+    X = np.random.default_rng(3).normal(size=(15, 3))
+    problem, engine = SubsetProblem(np.hstack([X, X]), X @ [1.0, 0.5, 0.2]), Batches()
+    curve = select_size(problem, [1, 2, 4, 5], 4, chains=2, engine=engine, schedule=SHORT)
+    assert curve.sizes.tolist() == [0, 1, 2]
+    assert [note.partition(":")[0] for note in curve.notes] == ["sizes from 4 on are left out"]
+
+
 def test_what_the_device_cannot_hold_is_walked_on_the_cpu_and_said(tables):
     problem = SubsetProblem(tables[0].X, tables[0].y)
     engine = Batches(largest=2)

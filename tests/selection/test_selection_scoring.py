@@ -63,6 +63,22 @@ def test_a_column_that_one_row_alone_decides_is_never_selected_without_that_row(
         assert np.all(np.any(np.delete(supports, 5, axis=0) == 2, axis=1))
 
 
+@pytest.mark.parametrize("loss", ["squares", "logistic"])
+def test_a_fold_learns_nothing_from_the_rows_that_it_leaves_out(loss):
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(40, 8)), rng.normal(size=40)
+    y = X[:, 2] - X[:, 7] + z if loss == "squares" else (X[:, 2] - X[:, 7] + z > 0).astype(float)
+    splits = [(np.setdiff1d(np.arange(40), np.arange(f, 40, 5)), np.arange(f, 40, 5)) for f in range(5)]
+    before = select_size(SubsetProblem(X, y, loss=loss, ridge=1e-3), [2], cv=splits, effort="quick")
+    for fold, (_, held_out) in enumerate(splits[:2]):
+        X_, y_ = X.copy(), y.copy()
+        X_[held_out], y_[held_out] = 100 * X[held_out] ** 3, 1 - y[held_out]
+        after = select_size(SubsetProblem(X_, y_, loss=loss, ridge=1e-3), [2], cv=splits, effort="quick")
+        np.testing.assert_array_equal(after.fold_supports[1][fold], before.fold_supports[1][fold])
+        coefs = [curve.fold_fits.coefs[-1][fold] for curve in (after, before)]
+        np.testing.assert_allclose(*coefs, rtol=1e-13 if loss == "squares" else 0)
+
+
 def test_standard_error():
     rng = np.random.default_rng(0)
     squares = rng.exponential(size=(2, 20))

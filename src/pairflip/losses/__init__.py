@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from pairflip.least_squares import Floats
 from pairflip.losses.base import Fit, HeldOutJudge, Link, Loss, Words
 from pairflip.losses.cox import CoxLoss
 from pairflip.losses.likelihood import RIDGE, Likelihood
@@ -46,12 +49,24 @@ _OPTIONAL = (
 class OwnLoss(Likelihood):
     """A loss of the user's own: any object with `name` and `derivatives`, and what else of `Likelihood` it has."""
 
+    own = True
+
     def __init__(self, given: Any) -> None:
         self.name = str(given.name)
         self.link = None if hasattr(given, "mean") else Loss.link
         for each in _OPTIONAL:
             if hasattr(given, each):
                 setattr(self, each, getattr(given, each))
+
+    def level(self, rows: Any, offset: Floats) -> Floats:
+        """The one of 0 and some quantiles of the target (less the offset) at which the loss is lowest."""
+        y = getattr(rows, "y", offset)
+        if np.shape(y) != offset.shape:
+            return np.zeros(1)
+        at = np.append(0.0, np.quantile(y - offset, np.linspace(0.0, 1.0, 21), method="lower"))
+        with np.errstate(all="ignore"):
+            losses = self.derivatives(rows, (at[:, None] + offset)[..., None])[0]
+        return at[[np.argmin(np.where(np.isfinite(losses), losses, np.inf))]]
 
 
 def as_loss(loss: Any) -> Loss:

@@ -48,6 +48,7 @@ class Rows(NamedTuple):
 class Likelihood(Loss):
     """What all likelihoods share; a subclass has at least `name` and `derivatives`."""
 
+    own = False  # whether it is of the user's own, so that its derivatives are not known to be those of a convex loss
     words = Words(
         error="RMSE", share="D2", explained="deviance",
         meaning="RMSE of the predictions; D2, one minus the deviance over that of the mean",

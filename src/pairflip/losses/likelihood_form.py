@@ -39,6 +39,7 @@ _BATCH_BYTES = 32 * 2**20  # for the columns of supports that are fitted togethe
 _STEPS, _HALVINGS = 100, 40
 _ROUNDING = 1e-14  # of E and of its curvature: how far rounding moves E
 _FLOOR = 1e-13  # of the diagonal: where all rows are certain, nothing is left of forced columns, which have no penalty
+_FLAT = 1e-4  # a gradient this small beside what its rows add up to is that of a minimum
 SEARCHING, FINAL = 1e-6, 1e-14
 """A step that promises less than this fraction of E is the last one, and squares what is left to gain."""
 
@@ -161,7 +162,7 @@ class LikelihoodForm(Form):
         level = np.zeros((1, f, self.q))
         if f and intercept:
             level[0] = np.outer(self.forced.sum(axis=1), loss.level(self.rows, offset)) / w.size
-        energies, theta = newton(loss, self.rows, self.forced[None], self._offset, np.zeros(f), level)
+        energies, theta = self._minimized(self.forced[None], np.zeros(f), level)
         self._empty = Fits(np.zeros((1, 0), np.int64), energies, theta)
         self._at_empty: Quadratic | None = None
         self.yy = 2.0 * float(energies[0])
@@ -213,10 +214,23 @@ class LikelihoodForm(Form):
             D = np.empty((len(places[some]), f + p, self.w.size))
             D[:, :f], D[:, f:] = self.forced, self.standard.columns(places[some])
             D[:, f:][places[some] == ABSENT] = 0.0
-            energies[some], theta[some] = newton(
-                self.loss, self.rows, D, self._offset, penalty, theta[some], close, bound
-            )
+            energies[some], theta[some] = self._minimized(D, penalty, theta[some], close, bound)
         return Fits(supports, energies, theta)
+
+    def _minimized(
+        self, D: Floats, penalty: Floats, theta: Floats, close: float = FINAL, bound: float = np.inf
+    ) -> tuple[Floats, Floats]:
+        """What `newton` finds; refused where a final fit by a loss of the user's own is no minimum."""
+        energies, theta = newton(self.loss, self.rows, D, self._offset, penalty, theta, close, bound)
+        if self.loss.own and close == FINAL:
+            score = self.loss.derivatives(self.rows, self._offset + D.transpose(0, 2, 1) @ theta)[1]
+            push = penalty[:, None] * theta
+            if not np.all(np.abs(D @ score - push) <= _FLAT * (np.abs(D) @ np.abs(score) + np.abs(push))):
+                raise ValueError(
+                    f"Newton's method found no minimum of the loss {self.loss.name!r}; expected a smooth convex loss "
+                    "whose scale (such as delta) suits the residuals: rescale it or the target."
+                )
+        return energies, theta
 
     def _eta(self, fit: Fits) -> tuple[Floats, Floats, Floats]:
         """Columns (p, m) of one fit, their coefficients (p, q), and its linear predictors (m, q)."""
@@ -357,7 +371,7 @@ class LikelihoodForm(Form):
         It is that of the columns, in the order of the table, also where units have several.
         """
         score, weight = self.loss.exchangeable(self.rows, self._eta(self._empty)[2])
-        weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean())  # rows may have no curvature at all
+        weight = np.where(weight > 1e-9 * weight.mean(), weight, weight.mean() or 1.0)  # some or all have no curvature
         rules = no_rules(self.members.size) if self.grouped else self.rules
         step: Any = (SparseForm if is_sparse(self._X) else project)(
             self._X, score / weight[:, None], weight, always=self.always, ridge=0.0, intercept=self.intercept,

@@ -48,7 +48,9 @@ def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> Iterator[Caution
             f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
             "missed, and the error may be too high.",
         )
-    if predicts and curve.sizes.size > 2 and int(curve.sizes.max()) == curve.best_size < n_candidates(curve):
+    # Of sizes left out, which the notes name, there is nothing to try.
+    largest_tried = max(curve.settings.get("sizes") or curve.sizes)
+    if predicts and curve.sizes.size > 2 and largest_tried == curve.best_size < n_candidates(curve):
         largest = f"The lowest error is at the largest size tried ({curve.best_size})"
         yield Caution(f"{largest}, so more {unit}s may predict better: try larger sizes.")
     yield from _about_rows(curve)

@@ -255,7 +255,7 @@ def column_table(posterior: Posterior, bars: InclusionBars) -> FigureTable:
     """The columns of the figure with coefficients averaged over models, then those that are always in."""
     columns, always = bars.columns.tolist(), posterior.problem.always.tolist()
     means = aligned([*posterior.coef_mean[[*columns, *always]].tolist(), posterior.intercept])
-    sds = [*aligned(posterior.coef_sd[columns].tolist(), 2), *[""] * (len(always) + 1)]
+    sds = [*aligned(posterior.coef_sd[[*columns, *always]].tolist(), 2), ""]
     chances = [chance_text(p, e) for p, e in zip(bars.probability, bars.error, strict=True)]
     chances += [*["always"] * len(always), "constant"]
     labels = [*column_labels(posterior.names, [*columns, *always], 80), "(constant)"]

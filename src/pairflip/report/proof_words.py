@@ -63,7 +63,15 @@ def proof_words(proof: Proof, budget: float | None = None, chosen: Sequence[int]
             proved += f"leaves an energy of {number(float(proof.energies[proof.runner_up]), 3)}: "
         else:
             proved += f"is {worse(float(proof.excess()[proof.runner_up]))} worse: "
-    return f"{proved}{_sets(proof, others, best)}."
+    return f"{proved}{_sets(proof, others, best)}.{_left_out(proof)}"
+
+
+def _left_out(proof: Proof) -> str:
+    """Which columns count as dependent, where that matters."""
+    if not proof.dependent:
+        return ""
+    groups = " or ".join(named_columns(proof.names, columns) for columns in proof.dependent[:_SETS])
+    return f" Left out are sets with {groups} together, which count as dependent; such a set fits better."
 
 
 def _unproved(proof: Proof, budget: float | None) -> str:
@@ -158,6 +166,7 @@ def proof_record(proof: Proof, budget: float | None = None, chosen: Sequence[int
         "lower_bound": proof.lower_bound,
         "gap": proof.gap,
         "equals": proof.equals,
+        "dependent": [[proof.names[j] for j in columns] for columns in proof.dependent],
         "best": [
             {"rank": at, "energy": energy, "r_squared": r2, "excess": e, "columns": [proof.names[j] for j in support]}
             for at, (energy, r2, e, support) in enumerate(sets, 1)

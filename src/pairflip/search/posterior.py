@@ -576,6 +576,14 @@ class _ModelSpace:
         else:
             column, offset = 0.5 * np.log1p(prior.g), 0.0 if known else 0.5 * self.yy / prior.g
         self.weight = ModelWeight(prior.log_prior, column, a, offset, prior.shrink, spread, slope, most, mixture)
+        # What gives coefficients of what is always in (f, M), and those of each coordinate.
+        w = np.sqrt(problem.sample_weight)[:, None]
+        self.inverse: Any = np.linalg.pinv(w * _forced(problem, problem.X))
+        beside = self.inverse[int(problem.center is not None) :]
+        self.lift = np.zeros((len(beside), self.b.size))
+        for u in range(self.n if len(beside) else 0):
+            columns, to = self.to_table(u)
+            self.lift[:, self.start[u] : self.start[u + 1]] = beside @ (w * dense(problem.X[:, columns])) @ to
 
     def fit(self, units: Ints) -> tuple[float, Floats, Floats]:
         """Energy, coefficients of the columns, and their inverse Gram matrix, for some units."""
@@ -599,20 +607,31 @@ class _ModelSpace:
             return -np.inf, np.inf
         return float(weight_of_model(w, energy, units.size, d)), energy
 
-    def moments(self, supports: list[Ints], share: Floats) -> tuple[Floats, Floats]:
-        """Means (D,) of the coefficients over models with these shares, and mean products within units (D, widest)."""
+    def moments(self, supports: list[Ints], share: Floats) -> tuple[Floats, Floats, Floats]:
+        """Means over models with these shares: of coefficients (D,), their products in units (D, widest), `lifted`."""
         from pairflip.engines.numba.models import moments_of_model
 
         w, first, second = self.weight, np.zeros(self.b.size), np.zeros((self.b.size, int(self.widths.max(initial=1))))
+        lifted = np.zeros(1 + len(self.lift))
         for units, part in zip(supports, share, strict=True):
             energy, x, P = self.fit(units)
-            u, square, noise = moments_of_model(w, energy, x.size)
-            products = square * np.outer(x, x) + noise * P
-            first[self.problem.form.places(units)] += part * u * x
+            u, square, noise, shrunken = moments_of_model(w, energy, x.size)
+            products, places = square * np.outer(x, x) + shrunken * P, self.problem.form.places(units)
+            first[places] += part * u * x
+            lift = self.lift[:, places]
+            lifted += part * np.append(noise, np.einsum("fa,ab,fb->f", lift, products, lift))
             for unit, a in zip(units, np.cumsum(self.widths[units]) - self.widths[units], strict=True):
                 columns, at = slice(self.start[unit], self.start[unit + 1]), slice(a, a + self.widths[unit])
                 second[columns, : self.widths[unit]] += part * products[at, at]
-        return first, second
+        return first, second, lifted
+
+    def to_table(self, unit: int) -> tuple[Ints, Floats]:
+        """Columns of the table of a unit, and what leads from its coordinates to their coefficients."""
+        at, scale, form = self.problem.candidates, self.problem.scale, self.problem.form
+        if not form.grouped:
+            return at[[unit]], np.array([[1.0 / scale[unit]]])
+        members, to = form.to_table(np.array([unit]), scale)  # type: ignore[attr-defined]
+        return at[members], to
 
     def columns_of(self, units: Ints) -> Ints:
         """Columns of the table of some units, sorted."""
@@ -632,7 +651,10 @@ def _visit_all(space: _ModelSpace, threads: int, order: Ints, top: int) -> list[
     widest = min(int(np.sort(space.widths)[::-1][:largest].sum()), space.weight.most)
 
     def visit(part: tuple[int, int]) -> ModelSums:
-        sums, tables = new_sums(start, top), new_tables(largest + 1, max(widest, 1), space.b.size, 1)
+        sums, tables = (
+            new_sums(start, top, space.lift[:, places]),
+            new_tables(largest + 1, max(widest, 1), space.b.size, 1),
+        )
         visit_models(form, matrix, start, space.weight, sums, tables, largest, *part)
         return sums
 
@@ -653,13 +675,13 @@ def _by_enumeration(problem: SubsetProblem, prior: ModelPrior, threads: int, beg
     best = np.argsort(-logs, kind="stable")[:_TOP]
     best = best[np.isfinite(logs[best])]
     bits = (masks[best, None] >> np.arange(n)) & 1
-    first, second, inclusion, by_size = (
+    first, second, lifted, inclusion, by_size = (
         np.einsum("p,p...->...", factor, np.stack([getattr(sums, name) for sums in visited_parts])) / total
-        for name in ("first", "second", "inclusion", "sizes")
+        for name in ("first", "second", "lifted", "inclusion", "sizes")
     )
     left_out = int(sum(sums.scalars[3] for sums in visited_parts))
     return _assembled(
-        space, inclusion, np.zeros(n), by_size, first, second,
+        space, inclusion, np.zeros(n), by_size, first, second, lifted,
         models=tuple(space.columns_of(np.flatnonzero(each)) for each in bits),
         model_probability=np.exp(logs[best] - highest) / total,
         method="enumeration", visited=int(sum(sums.scalars[2] for sums in visited_parts)), acceptance={},
@@ -795,27 +817,27 @@ def _unit_walk(space: _ModelSpace, settings: dict[str, Any], chain: int) -> Chai
 
 
 def _assembled(
-    space: _ModelSpace, inclusion: Floats, error: Floats, by_size: Floats, first: Floats, second: Floats, **rest: Any
-) -> Posterior:
+    space: _ModelSpace, inclusion: Floats, error: Floats, by_size: Floats,
+    first: Floats, second: Floats, lifted: Floats, **rest: Any,
+) -> Posterior:  # fmt: skip
     """The record, in columns and units of the table."""
-    problem, at, scale = space.problem, space.problem.candidates, space.problem.scale
-    form: Any = problem.form
+    problem, at = space.problem, space.problem.candidates
     probability, probability_se, coef_mean, coef_sd = np.zeros((4, problem.n_columns))
     for u in range(space.n):
         columns = space.columns_of(np.array([u]))
         probability[columns], probability_se[columns] = inclusion[u], error[u]
-        part, members, to = slice(space.start[u], space.start[u + 1]), np.array([u]), np.array([[1 / scale[u]]])
-        if form.grouped:
-            members, to = form.to_table(members, scale)
+        part, (members, to) = slice(space.start[u], space.start[u + 1]), space.to_table(u)
         spread = second[part, : space.widths[u]] - np.outer(first[part], first[part])
-        coef_mean[at[members]] = to @ first[part]
-        coef_sd[at[members]] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
+        coef_mean[members] = to @ first[part]
+        coef_sd[members] = np.sqrt(np.maximum(np.einsum("ia,ab,ib->i", to, spread, to), 0.0))
     probability[problem.always] = 1.0
     residual, w = problem.y - problem.X[:, at] @ coef_mean[at], np.sqrt(problem.sample_weight)
-    z = np.asarray(np.linalg.lstsq(w[:, None] * _forced(problem, problem.X), w * residual, rcond=None)[0], np.float64)
-    constant = float(z[0]) if problem.center is not None else 0.0
-    always = z[int(problem.center is not None) :]
+    z, constants = space.inverse @ (w * residual), int(problem.center is not None)
+    constant, always = float(z[0]) if constants else 0.0, z[constants:]
     coef_mean[problem.always] = always
+    # With flat priors: noise as in least squares on what is always in, and what the other coefficients take away.
+    variance = lifted[0] * np.sum(space.inverse[constants:] ** 2, axis=1) + lifted[1:] - (space.lift @ first) ** 2
+    coef_sd[problem.always] = np.sqrt(np.maximum(variance, 0.0))
     return Posterior(
         problem=problem, inclusion_probability=probability, inclusion_se=probability_se, size_probability=by_size,
         coef_mean=coef_mean, coef_sd=coef_sd, intercept=constant, always_coef=always, prior=space.prior, **rest,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from pairflip.blas import one_blas_thread
 from pairflip.engines import failure_note, get_engine
 from pairflip.engines.base import EQUAL, NOTHING, is_lower, reaches
 from pairflip.jobs import local_threads
-from pairflip.least_squares import Floats
+from pairflip.least_squares import SINGULAR, Floats
 from pairflip.moments import Form
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
@@ -57,6 +58,9 @@ LIMITED = "this is about sets that keep the limits"
 """How the note of a proof begins where rules keep columns apart."""
 RUNNERS_UP = 5
 """How many of the best supports a proof of a search's answer names."""
+_NOISE = 1e-18  # of the norm of a column, squared: rounding, which may fit anything
+_INVOLVED = 1e-3  # the least coefficient of a column on which another depends
+_ALIKE = 1000  # pairs of columns that are nearly the same, of which sets are tried
 _UNASKED_SECONDS = {"quick": 0.05, "normal": 0.5, "thorough": 5.0}
 _FOLD_NS = {"quick": 2e5, "normal": 5e6, "thorough": 5e6}  # what solving one fold may take in any case
 
@@ -94,6 +98,9 @@ class Proof:
         Twice the energy of no columns.
     counted : {"column", "group"}
         What k counts.
+    dependent : tuple of (d,)
+        Columns that count as dependent, so that no set has all of them, although by least squares one with all of them
+        fits better than `support`: the best of these first, at most five.
     """
 
     k: int
@@ -113,6 +120,7 @@ class Proof:
     names: list[str]
     yy: float
     counted: str = "column"
+    dependent: tuple[NDArray[np.int64], ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -453,7 +461,46 @@ def as_proof(
         names=problem.names if problem.units is None else problem.units.labels(problem.names),
         yy=float(problem.form.yy),
         counted=problem.form.what.removesuffix("s"),
+        dependent=_dependent(problem.form, lowest.supports[0], float(energies[0])) if lowest.complete else (),
     )
+
+
+@one_blas_thread()
+def _dependent(form: Form, support: NDArray[np.int64], energy: float) -> tuple[NDArray[np.int64], ...]:
+    """Columns of singular sets that fit better than a support, and differ from it by one column or a pair.
+
+    Looked at are columns that nearly depend on the support, and pairs of others that are nearly the same.
+    """
+    if support.size < 2 or form.grouped or form.penalty.any() or form.rules.any or not form.dense:
+        return ()
+    alike, outside = 1.0 - 2.0 * SINGULAR, np.setdiff1d(np.arange(form.n_columns), support)
+    explained = form.products(np.linalg.qr(form.columns_of(support).T)[0].T)[:, outside]
+    alone = outside[np.einsum("kn,kn->n", explained, explained) >= alike]
+    pairs = [(i, j) for i in outside for j in outside[outside > i][form.matrix[i, outside[outside > i]] ** 2 >= alike]]
+    better: dict[tuple[int, ...], float] = {}
+    for added in (alone[:, None], np.array(pairs[:_ALIKE], np.int64).reshape(-1, 2)):
+        for at in combinations(range(support.size), added.shape[1]) if len(added) else ():
+            kept = np.delete(support, at)
+            basis = np.linalg.qr(form.columns_of(kept).T)[0]
+            left = form.targets - basis @ (basis.T @ form.targets)
+            doubled, share = np.full(len(added), np.vdot(left, left)), np.ones(len(added))
+            direction = np.zeros((len(added), form.n_rows))
+            for columns in map(form.columns_of, added.T):
+                for _ in range(2):  # rounding
+                    columns = columns - (columns @ basis) @ basis.T
+                    columns -= np.einsum("pm,pm->p", columns, direction)[:, None] * direction
+                share = np.minimum(share, np.einsum("pm,pm->p", columns, columns))
+                direction = columns / np.maximum(np.linalg.norm(columns, axis=1), 1e-300)[:, None]
+                doubled -= np.sum((direction @ left) ** 2, axis=1)
+            singular = (share <= SINGULAR) & (share > _NOISE)
+            for p in np.flatnonzero(singular & is_lower(0.5 * doubled, energy, form.yy)):
+                group = added[p]
+                if group.size == 1:
+                    x = np.linalg.lstsq(form.columns_of(kept).T, form.columns_of(group)[0], rcond=None)[0]
+                    group = np.append(kept[np.abs(x) > _INVOLVED], group)
+                key = tuple(np.sort(form.candidates[group]).tolist())
+                better[key] = min(better.get(key, np.inf), float(doubled[p]))
+    return tuple(np.array(key) for key in sorted(better, key=lambda key: (better[key], key))[:RUNNERS_UP])
 
 
 def check_engine(engine: Any) -> None:

@@ -74,7 +74,8 @@ def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Executi
 
 def _stability(curve: SizeCurve, grid: Grid, halves: Folds, selection: Selection, run: Execution) -> Stability:
     """What half-samples select at the sizes that half of the rows allow."""
-    problem, sizes = grid.problem, grid.sizes if selection.stability_at == "all" else (size_to_show(curve),)
+    problem, every = grid.problem, selection.stability_at == "all"
+    sizes = curve.sizes[1:].tolist() if every else [size_to_show(curve)]
     possible, supports = possible_sizes(problem, sizes, halves), []
     for k in possible:
         results = search_halves(problem, (k,), halves, run, seed=selection.seed, effort=selection.effort)

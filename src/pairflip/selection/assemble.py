@@ -39,9 +39,10 @@ _FOLDS_TRIED_ANNEALED = 5_000
 
 
 @one_blas_thread()  # more would round differently
-def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int | None) -> SizeCurve:
-    """The whole record, size 0 first; every number in it comes from X, y and the supports found."""
-    results, grid = searched.results, searched.results.grid
+def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int | None, most: int) -> SizeCurve:
+    """The whole record of sizes up to `most`, 0 first; every number in it comes from X, y and the supports found."""
+    results = searched.results.up_to(most)
+    grid = results.grid
     problem, form, folds, loss = grid.problem, grid.problem.form, grid.folds, grid.problem.loss
     errors, units, n_targets = loss.held_out(problem, folds), problem.units, max(1, len(problem.target_names))
     q = loss.observed(problem.y).size // problem.n_rows  # predictions of a row, those of each target or class
@@ -130,7 +131,7 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
         engine=searched.engine,
         version=pairflip.__version__,
         seconds=time.perf_counter() - began,
-        notes=tuple(searched.notes),
+        notes=(*grid.notes, *searched.notes),
         standard_errors=ordinary,
         robust_errors=robust,
         clustered_errors=clustered,
@@ -245,7 +246,8 @@ def _anneal_curves(results: Results) -> AnnealCurves:
         by_size = temperatures(schedule, grid.problem.form, grid.sizes)
         betas[1:] = [by_size[size] for size in grid.sizes]
     for (size, chain), steps in results.steps.items():
-        course[:, 1 + grid.sizes.index(size), chain] = steps
+        if size in grid.sizes:
+            course[:, 1 + grid.sizes.index(size), chain] = steps
     return AnnealCurves(betas=betas, energy=course[0], acceptance=course[1])
 
 

@@ -80,14 +80,8 @@ def average_halves(problem: SubsetProblem, sizes: Sequence[int], selection: Sele
     ridges = ridges_of(problem, selection)
     problems = [problem] if problem.shrinkage else [problem.with_shrinkage(ridge) for ridge in ridges]
     plan: dict[str, Any] = {"seed": selection.seed, "effort": "quick", "prove": False, "ridge": ridges}
-    while True:  # a half may have fewer independent columns than rows
-        try:
-            results = [search_halves(each, possible, halves, run, **plan) for each in problems]
-            break
-        except TooFewColumns:
-            if len(possible) == 1:
-                raise
-            possible = possible[:-1]
+    results = [search_halves(each, possible, halves, run, **plan).up_to(possible[-1]) for each in problems]
+    possible = min((each.grid.sizes for each in results), key=len)  # a half may have fewer independent columns
     supports = [[found_in_halves(each, k)[:, 0] for k in possible] for each in results]  # of the path alone
     unit = np.zeros(problem.n_rows, np.int64)  # rows that vary together
     for number, rows in enumerate(rows_together(problem, run.groups, selection.cv)[0]):

@@ -60,7 +60,7 @@ _SHAPES: dict[type, dict[str, str]] = {
     records.ClassErrors: {"c": "shares=1", "S": "misclassified auc"},
     records.SurvivalErrors: {"P": "times", "S P": "risks", "S": "concordance"},
     records.NullCheck: {"n": "r2 set_frequency overlap highest"},
-    Proof: {"k": "support=N!", "n k": "supports=N!", "n": "energies", "L": "within counts"},
+    Proof: {"k": "support=N!", "n k": "supports=N!", "n": "energies", "L": "within counts", "|?": "dependent=N!"},
     records.OuterError: {
         "G": "sizes",
         "G|?": "supports=N!",

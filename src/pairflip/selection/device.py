@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.blas import one_blas_thread
-from pairflip.engines import Engine, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
+from pairflip.engines import Engine, RankTooSmall, Tick, WalkPlan, WalkResult, failure_note, failures_of, get_engine
 from pairflip.engines.base import is_lower
 from pairflip.jobs import local_threads
 from pairflip.moments import Form
@@ -78,7 +78,7 @@ class Device:
         for size, reason in self._refused[job].items():
             reasons[reason.rstrip(".")].append(size)
         refused = [f"walked on the CPU: sizes {', '.join(map(str, sizes))} ({why})" for why, sizes in reasons.items()]
-        return refused + [self._failure] * (job in self._rescued)
+        return refused + [self._failure] * (job in self._rescued and bool(self._failure))
 
     def outcomes(self, tick: Tick | None) -> Generator[tuple[int, list[Outcome]], None, None]:
         """(job, outcomes) of all tasks: beside the device, threads judge the batch before and prepare the next one."""
@@ -151,6 +151,8 @@ class Device:
         if cells and not self._failure:
             try:
                 return list(self._engine.walk([(cell.form, cell.plan) for cell in cells], tick=tick))
+            except RankTooSmall:  # of which fold, the CPU finds out
+                return []
             except failures_of(self._engine) as error:
                 self._failure = failure_note(error)
         return []

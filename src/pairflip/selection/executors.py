@@ -108,7 +108,7 @@ def search_grids(
                     continue
                 grid = grids[number]
                 by_columns = not grid.problem.form.dense and grid.problem.loss.quadratic
-                notes = [*grid.notes, *([BY_COLUMNS] if by_columns else [])]
+                notes = [BY_COLUMNS] if by_columns else []
                 notes += [] if device is None else device.notes(number)
                 if journal is not None:
                     journal.close()  # what became of it belongs into the notes of the result

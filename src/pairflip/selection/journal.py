@@ -99,6 +99,8 @@ class Journal(SealedLines):
         """Append finished tasks: they survive whatever happens to this process next."""
         lines = []
         for (size, fold, first, last), *arrays in outcomes:
+            if np.isinf(arrays[1]).any():  # no support was found, which takes no time to see again
+                continue
             supports, energies, steps = (array.tolist() for array in arrays)
             for i, chain in enumerate(range(first, last)):
                 record = {

@@ -122,7 +122,7 @@ class SelectionProgress:
         grid, until = self._grid, time.perf_counter() + _SCORE_SECONDS
         for at, size in enumerate(grid.sizes):
             supports, energies = self._results.of(size)
-            for fold in np.flatnonzero(~np.isnan(energies).any(axis=1) & ~self._scored[at]).tolist():
+            for fold in np.flatnonzero(np.isfinite(energies).all(axis=1) & ~self._scored[at]).tolist():
                 if time.perf_counter() > until:
                     break
                 best = supports[fold, first_best(energies[fold], grid.problem.form.yy)]

@@ -82,10 +82,11 @@ def select_size(
     run = Execution(engine, n_jobs, journal, progress, blocks_as_groups(problem, selection.cv, groups))
     if selection.outer:
         outer_folds(problem, selection, run.groups)  # what is wrong with them is said before anything is searched
-    curves = []
+    curves, most = [], max(grids[0].sizes)
     for grid in grids:
-        ((_, curve),) = _curves([grid], [selection], [journal], n_jobs, progress)
+        ((_, curve),) = _curves([grid], [selection], [journal], n_jobs, progress, most)
         curves.append(curve)
+        most = int(curve.sizes[-1])  # a larger ridge allows more sizes, but all are compared at the same ones
     grid, curve = grids[0], curves[0]
     if selection.ridges:
         curve = _with_surface(curves, selection.ridges)
@@ -141,7 +142,8 @@ def select_many(
     chosen = [replace(selection, seed=seed) for seed in each_seed]
     grids = [plan_work(problem, each, engine, None) for problem, each in zip(problems, chosen, strict=True)]
     folders = [None if journal is None else Path(journal) / f"{number:04d}" for number in range(len(grids))]
-    for number, curve in _curves(grids, chosen, folders, n_jobs, progress=False):
+    most = max(size for grid in grids for size in grid.sizes)
+    for number, curve in _curves(grids, chosen, folders, n_jobs, False, most):
         run = Execution(grids[number].engine, n_jobs, folders[number])
         checked = with_checks(curve, grids[number], chosen[number], run)
         yield number, with_average(checked, problems[number], chosen[number], run)
@@ -221,8 +223,9 @@ def _curves(
     folders: Sequence[Folder | None],
     n_jobs: int | None,
     progress: Show,
+    most: int,
 ) -> Iterator[tuple[int, SizeCurve]]:
-    """(grid, curve) of every grid as it is finished."""
+    """(grid, curve) of every grid as it is finished, of sizes up to `most`."""
     began = time.perf_counter()
     for searched in search_grids(grids, folders, n_jobs, progress):
-        yield searched.number, assemble(searched, selections[searched.number], began, n_jobs)
+        yield searched.number, assemble(searched, selections[searched.number], began, n_jobs, most)

@@ -27,7 +27,8 @@ class Selection:
     Parameters
     ----------
     sizes
-        Numbers of columns to try; None: 1 to 10, or as many as the table allows. Size 0 is always tried.
+        Numbers of columns to try; None: 1 to 10, or as many as the table allows. Size 0 is always tried. Sizes for
+        which a fold has too few independent columns are left out, with a note.
     cv
         ``"loo"`` (leave one row out, as in the paper), a number of folds (drawn from `seed`), ``"5x10"``
         (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the

@@ -211,7 +211,20 @@ class Results:
     @property
     def n_chains(self) -> int:
         """How many chains are finished."""
-        return sum(int(np.count_nonzero(~np.isnan(energies))) for _, energies in self.cells.values())
+        return sum(int(np.count_nonzero(np.isfinite(energies))) for _, energies in self.cells.values())
+
+    def up_to(self, most: int) -> Results:
+        """The sizes up to `most` of which every fold has a support, with a note about those that a fold lacks."""
+        grid, notes = self.grid, self.grid.notes
+        for size in grid.sizes:
+            in_table, in_folds = (np.isinf(self.of(size, final)[1]).any(axis=1) for final in (True, False))
+            if in_table.any() or in_folds.any():
+                where = "the table" if in_table.any() else f"{in_folds.sum()} of {in_folds.size} folds"
+                what = f"{grid.problem.form.what} that are linearly independent to working precision"
+                notes = (*notes, f"sizes from {size} on are left out: in {where} there are no {size} {what}")
+                most = min(most, size - 1)
+                break
+        return replace(self, grid=replace(grid, sizes=tuple(k for k in grid.sizes if k <= most), notes=notes))
 
 
 def missing(results: Results, shard: tuple[int, int] = (1, 1)) -> list[Task]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
-from pairflip.engines import RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
+from pairflip.engines import Pair, RankTooSmall, Tick, WalkPlan, WalkResult, get_engine
 from pairflip.least_squares import Floats
 from pairflip.moments import Form
 from pairflip.philox import address_keys
@@ -64,13 +64,14 @@ def run_batch(grid: Grid, tasks: Sequence[Task], stop: Stop | None = None, engin
             outcomes += _descents(grid, of_fold, form, walker, tick)
             continue
         for task, plan in zip(of_fold, annealing_plans(grid, of_fold, form), strict=True):
-            if task.size == form.n_columns:
+            if task.size >= form.n_columns:
                 outcomes.append(_all_columns(grid, task, form))
                 continue
             try:
                 (walked,) = walker.walk([(form, plan)], tick=tick)
             except RankTooSmall as error:
-                raise _too_large(grid, task, error.rank) from None
+                outcomes.append(_none(grid, task, error.rank))
+                continue
             outcomes.append(annealed(task, form, plan, walked))
     return outcomes
 
@@ -106,19 +107,21 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
         task.size not in exact and (not task.first or task.size >= n or not random_start[task.size]) for task in tasks
     ):
         path, low = walker.path(form, max(grid.sizes), passes=effort.passes, tick=tick)
-    outcomes, pairs, places = [], [], []
+    outcomes, pairs, places = list[Outcome](), list[Pair](), []
     for task, keys in zip(tasks, _keys(grid, tasks), strict=True):
         k, chains, from_path = task.size, task.last - task.first, int(task.first == 0)
+        best = exact.get(k)
+        if k in exact and best is None:
+            outcomes.append(_none(grid, task, form.rank()))
+            continue
+        if k not in exact and (from_path or k >= n or not random_start[k]) and len(path) < k:
+            outcomes.append(_none(grid, task, len(path)))
+            continue
         supports, energies = np.empty((chains, k), dtype=np.int64), np.empty(chains)
         outcomes.append(Outcome(task, supports, energies, NO_STEPS))
-        if k in exact:
-            best = exact[k]
-            if best is None:
-                raise _too_large(grid, task, form.rank())
+        if best is not None:
             supports[:], energies[:] = form.candidates[best[0]], best[1]
             continue
-        if (from_path or k >= n or not random_start[k]) and len(path) < k:
-            raise _too_large(grid, task, len(path))
         if k == n:
             supports[:], energies[:] = form.candidates, low[k - 1]
             continue
@@ -140,7 +143,9 @@ def _descents(grid: Grid, tasks: Sequence[Task], form: Form, walker: Any, tick: 
     try:
         walked_pairs = walker.walk(pairs, tick=tick) if pairs else []
     except RankTooSmall as error:
-        raise _too_large(grid, next(task for task in tasks if task.size == error.k), error.rank) from None
+        smaller = [task for task in tasks if task.size < error.k]
+        found = _descents(grid, smaller, form, walker, tick) if smaller else []
+        return found + [_none(grid, task, error.rank) for task in tasks if task.size >= error.k]
     for (supports, energies, part), walked in zip(places, walked_pairs, strict=True):
         supports[part], energies[part] = form.candidates[walked.support], walked.final_energy
     return outcomes
@@ -161,10 +166,8 @@ def _keys(grid: Grid, tasks: Sequence[Task]) -> list[NDArray[np.uint32]]:
 
 def annealing_plans(grid: Grid, tasks: Sequence[Task], form: Form) -> list[WalkPlan]:
     """The chains of each task of one fold."""
-    schedule, largest = grid.schedule, max(tasks, key=lambda task: task.size)
+    schedule = grid.schedule
     assert schedule is not None
-    if largest.size > form.n_columns:
-        raise _too_large(grid, largest, form.n_columns)
     betas, flips = temperatures(schedule, form, {task.size for task in tasks}), schedule.flips(form.n_columns)
     keys = _keys(grid, tasks)
     return [WalkPlan(task.size, betas[task.size], flips, key) for task, key in zip(tasks, keys, strict=True)]
@@ -191,15 +194,19 @@ def annealed(task: Task, form: Form, plan: WalkPlan, walked: WalkResult) -> Outc
 def _all_columns(grid: Grid, task: Task, form: Form) -> Outcome:
     """The support of all columns, which needs no search."""
     energy, chains = form.energy(np.arange(form.n_columns)), task.last - task.first
-    if not np.isfinite(energy):
-        raise _too_large(grid, task, form.rank())
+    if task.size > form.n_columns or not np.isfinite(energy):
+        return _none(grid, task, form.rank())
     return Outcome(task, np.tile(form.candidates, (chains, 1)), np.full(chains, energy), NO_STEPS)
 
 
-def _too_large(grid: Grid, task: Task, rank: int) -> TooFewColumns:
+def _none(grid: Grid, task: Task, rank: int) -> Outcome:
+    """That a fold has no support of a size, as infinite energies; refused where no smaller size is asked for."""
+    if task.size > min(grid.sizes):
+        chains = task.last - task.first
+        return Outcome(task, np.zeros((chains, task.size), np.int64), np.full(chains, np.inf), NO_STEPS)
     where = "the table" if task.fold == ALL_ROWS else f"{numbered('fold', task.fold)} (without its held-out rows)"
     rules = " that keep the rules together" if grid.problem.limits.ruled else ""
-    return TooFewColumns(
+    raise TooFewColumns(
         f"size {task.size} was asked for, but {where} has only {rank} linearly independent candidate "
         f"{grid.problem.form.what}{rules}; expected sizes up to {rank}."
     )

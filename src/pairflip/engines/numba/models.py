@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairflip.compiled import apart, entry, with_names
-from pairflip.engines.numba.table import S, add, empty, energy, table_at
+from pairflip.engines.numba.table import SUPPORT, S, add, empty, energy, table_at
 
 INFLATED = 1e7
 """Models with a larger variance inflation are left out: half of the digits of a Gram matrix are gone there."""
@@ -62,6 +62,8 @@ class ModelSums(NamedTuple):
     of them are left out because columns depend on each other. `inclusion` (U,) and `sizes` (U + 1,): sums of weights of
     models with a unit, of a size; `first` (D,) and `second` (D, widest): of the mean of each coefficient, and of its
     products with those of the same unit; `top` (t,) and `masks` (t,): the largest logarithms, and their models as bits.
+    `lifted` (1 + f,): of the variance of the noise, and of the squares of f combinations of the coefficients, `lift`
+    (f, D) times them: what forced columns explain of the others.
     """
 
     scalars: Any
@@ -71,14 +73,17 @@ class ModelSums(NamedTuple):
     second: Any
     top: Any
     masks: Any
+    lift: Any
+    lifted: Any
 
 
-def new_sums(start: Any, top: int) -> ModelSums:
+def new_sums(start: Any, top: int, lift: Any) -> ModelSums:
     """No model was seen."""
     units, columns = start.size - 1, int(start[-1])
     return ModelSums(
         np.array([-np.inf, 0.0, 0.0, 0.0]), np.zeros(units), np.zeros(units + 1), np.zeros(columns),
         np.zeros((columns, int(np.diff(start).max(initial=1)))), np.full(top, -np.inf), np.zeros(top, np.int64),
+        lift, np.zeros(1 + len(lift)),
     )  # fmt: skip
 
 
@@ -116,12 +121,14 @@ def log_weight(weight, E, k, d):
 
 @apart
 def coefficient_moments(weight, E, d):
-    """Means of u = g / (1 + g), of its square, and of u times the variance of the noise, of a model of d columns."""
+    """Means of u = g / (1 + g), its square, the variance v of the noise, and u v, of a model of d columns."""
     E, mixture = max(E, 0.0), weight.mixture
     if not mixture.table.size:
-        return weight.shrink, weight.shrink**2, weight.shrink * (weight.spread + weight.slope * E)
-    u, square = mixed(mixture, d, E, 1), mixed(mixture, d, E, 2)
-    return u, square, 2.0 * (mixture.empty * (u - square) + square * E) / (mixture.freedom - 2.0)
+        noise = weight.spread + weight.slope * E
+        return weight.shrink, weight.shrink**2, noise, weight.shrink * noise
+    u, square, below = mixed(mixture, d, E, 1), mixed(mixture, d, E, 2), 0.5 * (mixture.freedom - 2.0)
+    noise, shrunken = mixture.empty * (1.0 - u) + u * E, mixture.empty * (u - square) + square * E
+    return u, square, noise / below, shrunken / below
 
 
 @apart
@@ -131,7 +138,7 @@ def rescale(sums, log):
     factor = np.exp(sums.scalars[0] - log)
     sums.scalars[0] = log
     sums.scalars[1] *= factor
-    for each in (sums.inclusion, sums.sizes, sums.first, sums.second.reshape(-1)):
+    for each in (sums.inclusion, sums.sizes, sums.first, sums.second.reshape(-1), sums.lifted):
         for j in range(each.size):
             each[j] *= factor
 
@@ -149,7 +156,7 @@ def keep(sums, log, mask):
 
 
 @apart
-def count_model(weight, sums, start, units, k, Q, d, E):
+def count_model(weight, sums, start, units, k, Q, support, d, E):
     """Add one model of k units and d columns to all sums."""
     sums.scalars[2] += 1.0
     if weight.prior[k] == -np.inf:
@@ -160,7 +167,7 @@ def count_model(weight, sums, start, units, k, Q, d, E):
     share, mask, column = np.exp(log - sums.scalars[0]), 0, 0
     sums.scalars[1] += share
     sums.sizes[k] += share
-    first_u, second_u, noise = coefficient_moments(weight, E, d)
+    first_u, second_u, noise, shrunken = coefficient_moments(weight, E, d)
     for m in range(k):
         u, first = units[m], column
         sums.inclusion[u] += share
@@ -172,8 +179,16 @@ def count_model(weight, sums, start, units, k, Q, d, E):
                 at = start[u] + i - first
                 sums.first[at] -= share * first_u * Q[0, i]
                 for l in range(first, column):
-                    product = second_u * Q[0, i] * Q[0, l] + noise * Q[1 + i, l]
+                    product = second_u * Q[0, i] * Q[0, l] + shrunken * Q[1 + i, l]
                     sums.second[at, l - first] += share * product
+    sums.lifted[0] += share * noise
+    for f in range(len(sums.lift)):
+        mean, square = 0.0, 0.0
+        for i in range(d):
+            mean += sums.lift[f, support[i]] * Q[0, i]
+            for l in range(d):
+                square += sums.lift[f, support[i]] * sums.lift[f, support[l]] * Q[1 + i, l]
+        sums.lifted[1 + f] += share * (second_u * mean**2 + shrunken * square)
     keep(sums, log, mask)
 
 
@@ -186,7 +201,7 @@ def visit_models(form, G, start, weight, sums, tables, largest, first, last):
     n, units, columns = start.size - 1, np.zeros(largest + 1, np.int64), np.zeros(largest + 1, np.int64)
     empty(form, table_at(tables, 0))
     if first < 0:
-        count_model(weight, sums, start, units, 0, tables.Q[0], 0, 0.5 * form.yy)
+        count_model(weight, sums, start, units, 0, tables.Q[0], tables.columns[0, SUPPORT], 0, 0.5 * form.yy)
         first = 0
     k, u = 0, first
     while largest > 0:
@@ -218,7 +233,7 @@ def visit_models(form, G, start, weight, sums, tables, largest, first, last):
             u += 1
             continue
         units[k], columns[k + 1] = u, d
-        count_model(weight, sums, start, units, k + 1, child.Q, d, energy(form, child, d))
+        count_model(weight, sums, start, units, k + 1, child.Q, child.columns[SUPPORT], d, energy(form, child, d))
         if k + 1 < largest and u + 1 < n:
             k += 1
         u += 1

@@ -391,13 +391,16 @@ def walk_path(G, form, table, k, last, supports, energies, allowed):
         if size < k:
             remove(form, table, k, cheapest_removal(form, table, k))
             k -= 1
-        k = settle(G, form, table, k, size, allowed)
+        k, before = settle(G, form, table, k, size, allowed), energies[size - 1]
+        if k == size:
+            level = energy(form, table, k)
+            # A pass goes on from the lowest support known, which may be that of an earlier pass.
+            if not keep(table, k, level, supports, energies) and level > before * (1.0 + SAME):
+                k = go_to(G, form, table, k, supports[k - 1], k)
+                if k < size:  # rounding lets not all of its units enter again
+                    k = settle(G, form, table, k, size, allowed)
         if k < size:  # no other unit can enter
             return (go_to(G, form, table, k, supports[size - 2], size - 1) if size > 1 else 0), lower
-        # A pass goes on from the lowest support known, which may be that of an earlier pass.
-        level, before = energy(form, table, k), energies[k - 1]
-        if not keep(table, k, level, supports, energies) and level > before * (1.0 + SAME):
-            k = go_to(G, form, table, k, supports[k - 1], k)
         if form.needs.shape[0] > 0:
             k = with_products(G, form, table, k, supports, energies, allowed)
         lower += int(energies[k - 1] < before)
