@@ -256,16 +256,16 @@ def test_a_target_of_two_values_is_noted(read):
 def test_kept_gaps(read):
     text = "a,b,e,w,y,k\n1,,,1,3,u\n4,inf,,2,7,v\n7,9,,,9,u\n1,1,,4,2,\n3,2,,5,,v\n6,8,,6,1,v\n"
     table = read(text, missing="keep", used=["w"], categories=["k"])
-    assert table.names == ["a", "b", "w", "k=u", "k=v"]
+    assert table.names == ["a", "b", "w", "k=u"]
     np.testing.assert_array_equal(table.X[:, 1], [np.nan, np.nan, 1, 8])
-    np.testing.assert_array_equal(table.X[:, 3:], [[1, 0], [0, 1], [0, 0], [0, 1]])  # no category: all 0
+    np.testing.assert_array_equal(table.X[:, 3:], [[1], [0], [0], [0]])  # no category: the most frequent one
     assert table.row_names == ["1", "2", "4", "6"]
     assert said(table.dropped) == [
         "1 column without any value dropped: 'e'",
         "1 row without a target dropped: '5'",
         "1 row without a weight, an event or another target dropped: '3'",
     ]
-    assert said(table.notes)[0].endswith("; 1 row without one has 0 in all of them")
+    assert said(table.notes)[0].endswith("; 1 row without one counts as 'v'")
 
 
 def test_kept_gaps_leave_something(refusal):

@@ -19,7 +19,10 @@ from pairflip.text import visible
 def law(
     *,
     table: Annotated[
-        o.TableOptions, o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups")
+        o.TableOptions,
+        o.Without(
+            "categories", "reference", "impute", "preprocess", "powers", "interactions", "weights", "groups"
+        ),
     ],
     results: o.ResultOptions,
     units: Annotated[str | None, o.in_model("--units", metavar="LIST", help=

@@ -175,7 +175,7 @@ def _load_stream(options: TableOptions, response: LossOptions, files: list[Path]
     stream = open_stream(
         files, targets[0] if targets else None, more_targets=targets[1:], weights=options.weights,
         drop=list(options.drop or ()), keep=list(options.keep or ()), drop_text=options.drop_text,
-        categories=list(options.categories or ()),
+        categories=list(options.categories or ()), reference=list(options.reference or ()),
     )  # fmt: skip
     return Loaded(stream.table, "squares", options, stream=stream)
 
@@ -279,7 +279,7 @@ def _read(options: TableOptions, response: LossOptions, targets: Sequence[str] =
         "missing": options.missing if options.impute is None else "keep", "sheet": options.sheet,
         "decimal": options.decimal, "thousands": options.thousands,
         "classes": None if response.loss is None else response.loss in ("logistic", "multinomial"),
-        "categories": list(options.categories or ()),
+        "categories": list(options.categories or ()), "reference": list(options.reference or ()),
         "used": [*beside, *targets] + [name.strip() for name in (options.target or "").split(",") if name.strip()],
     }  # fmt: skip
     table = read_table(options.data, options.target, **(settings | changes))

@@ -79,7 +79,7 @@ def predict(
         )
     table, run = saved_table(record, curve.n_rows), record.get("run")
     usual = run.get("index") if isinstance(run, dict) else None
-    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
+    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories", "references", "filled")}
     how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
     how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
     predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)

@@ -290,7 +290,7 @@ def finish(
         "row_names": list(table.row_names) if curve.single_rows else None,
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
-        **({"categories": table.categories} if table.categories else {}),
+        **{name: value for name in ("categories", "references", "filled") if (value := getattr(table, name))},
         **({"index": table.index} if table.index is not None else {}),
         **({"event": table.event} if table.event is not None else {}),
     }
@@ -343,7 +343,8 @@ def result_file(saved: Path) -> Path:
 _CHANGE = {"what": str, "why": str, "names": [str], "says": str}
 _TABLE = {
     "source": str, "target": str, "row_names": [str], "dropped": [_CHANGE], "notes": [_CHANGE], "index": str,
-    "event": str, "categories": {"*": {"*": str}},
+    "event": str, "categories": {"*": {"*": str}}, "references": {"*": str},
+    "filled": {"*": str},
 }  # fmt: skip
 
 
