@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_array, save_npz
 
 from _cli import assert_refused, invoke, plain, planted, tree, without_figures, write_csv
 from conftest import ROOT
@@ -287,6 +288,8 @@ def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):
     wide, remarks = predicted(tmp_path / "r", tmp_path / "wide.npz")
     assert wide == lines
     assert "compared with 'y' in 30 rows" in remarks
+    save_npz(tmp_path / "sparse.npz", coo_array(X))
+    assert predicted(tmp_path / "r", tmp_path / "sparse.npz")[0] == lines
 
 
 def test_the_column_that_named_the_rows_names_new_ones(tmp_path, monkeypatch):

@@ -55,6 +55,7 @@ def law(
     from pairflip.features import find_law
     from pairflip.features.expressions import DEFAULT
     from pairflip.report.save import write_whole
+    from pairflip.sparse import dense
 
     if out is not None:
         if out.suffix.lower() != ".json":
@@ -74,7 +75,7 @@ def law(
     if operators is not None and ";" in operators:
         given = [part.replace(",", " ").split() for part in operators.split(";")]
     equation = find_law(
-        pd.DataFrame(loaded.table.X, columns=loaded.table.names),
+        pd.DataFrame(dense(loaded.table.X), columns=loaded.table.names),
         pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
         intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
         seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,

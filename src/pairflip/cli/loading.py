@@ -306,16 +306,17 @@ def _take_out(table: Table, name: str, option: str) -> tuple[Table, Floats]:
     """The table without a column that is not a candidate, and its values."""
     import numpy as np
 
+    from pairflip.sparse import dense
     from pairflip.tables.errors import perhaps
     from pairflip.text import quoted
 
     if name not in table.names:
         hint = perhaps(name, table.names, "check the name and the column.")
         raise ValueError(f"{option} {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
-    at = table.names.index(name)
-    values = table.X[:, at].copy()
-    names = [other for j, other in enumerate(table.names) if j != at]
-    return replace(table, X=np.delete(table.X, at, axis=1), names=names, notes=_without(table.notes, name)), values
+    at, others = table.names.index(name), np.array([other != name for other in table.names])
+    values = dense(table.X[:, [at]]).ravel()
+    names = [other for other in table.names if other != name]
+    return replace(table, X=table.X[:, others], names=names, notes=_without(table.notes, name)), values
 
 
 def _without(changes: Sequence[Change], name: str) -> list[Change]:

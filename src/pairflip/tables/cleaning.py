@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
+from pairflip.sparse import is_sparse
 from pairflip.tables.categories import may_be_categories, may_be_classes, sorted_labels
 from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import (
@@ -91,6 +92,10 @@ def without_missing(
     """The same table with every value finite; to "keep" leaves NaN in candidates that are not `used` otherwise."""
     if missing not in (None, *MISSING):
         raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows', 'drop-columns' or 'keep'.")
+    if is_sparse(X):
+        if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+            raise TableError("The sparse matrix or its target has missing or infinite values; expected finite numbers.")
+        return X, y, names, row_names, []
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")

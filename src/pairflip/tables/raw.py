@@ -66,6 +66,7 @@ class Raw:
     sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
     target: str | None = None  # name of the first column, where the file sets the target apart
     is_array: bool = False  # one array of numbers, none of which number the rows; large ones are used without a copy
+    sparse: Any = None  # the same columns but the target, where the file holds a sparse matrix (M, N), by columns
     originals: list[str] = field(default_factory=list)  # names in the file: empty where a column has none
     renamed: list[Change] = field(default_factory=list)
     dropped: list[Change] = field(default_factory=list)  # blank columns

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
+from pairflip.sparse import dense
 from pairflip.tables.categories import (
     NO_CATEGORY,
     as_classes,
@@ -46,7 +47,7 @@ class Table:
     ----------
     X : (M, N) float64, C order
         Candidates. Those of NumPy files with many columns are as the file holds them: float32 or float64, in any order,
-        perhaps mapped from the file.
+        perhaps mapped from the file. A sparse matrix stays sparse, by columns.
     y : (M,) float64
         Target.
     names : N names
@@ -127,11 +128,12 @@ def read_table(
     ----------
     path : str or Path
         ``.csv``, ``.tsv``, ``.txt``, ``.dat`` (with commas, semicolons, tabs, bars or runs of spaces, in UTF-8 or
-        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names), ``.npy`` (one
-        array, whose columns are called x0, x1, ...), ``.xlsx``. Columns have names, in the first row of text tables.
+        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names, or a sparse
+        matrix), ``.npy`` (one array), ``.xlsx``. Columns have names, in the first row of text tables; those of
+        ``.npy`` files and of sparse matrices are called x0, x1, ...
     target : str
-        Column to predict; in an ``.npz`` file with y it need not be given, and beside an ``.npy`` file it may be
-        another ``.npy`` file that holds the target alone.
+        Column to predict; in an ``.npz`` file with y it need not be given, and beside a NumPy file without it may
+        be another ``.npy`` file that holds the target alone.
     drop, keep : lists of str
         Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
         (``/^gene_/``), which may match anywhere in a name.
@@ -211,7 +213,11 @@ def read_table(
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
     named = chosen.index is not None or raw.row_names is not None
-    as_it_is = _without_copy(raw.frame, others) if raw.is_array and len(others) >= LARGE else None
+    as_it_is: Any = None
+    if raw.sparse is not None:
+        as_it_is = raw.sparse[:, [j - (raw.target is not None) for j in others]]
+    elif raw.is_array and len(others) >= LARGE:
+        as_it_is = _without_copy(raw.frame, others)
     if as_it_is is not None:
         X, columns = as_it_is, [names[j] for j in others]
     elif others or not kinds:
@@ -290,7 +296,7 @@ def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
     """Columns with a single value, looked at in blocks, since X may be large."""
     constant: list[int] = []
     for part in column_blocks(*X.shape):
-        block = X[:, part]
+        block = dense(X[:, part])
         constant += (part.start + np.flatnonzero((block[:1] == block).all(axis=0))).tolist()
     return change("column", "with a single value, kept", (names[j] for j in constant))
 
