@@ -69,7 +69,7 @@ def posterior(
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
         _print_posterior(result, record, show)
-        print_places(place)
+        print_places(place, journal)
 
 
 def sample(
@@ -113,7 +113,7 @@ def sample(
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
         _print_sample(result, record, show)
-        print_places(place)
+        print_places(place, journal)
 
 
 def _numbers(text: str) -> Any:

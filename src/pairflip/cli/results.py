@@ -275,6 +275,7 @@ def finish(
     force: bool,
     as_json: bool,
     full: bool = False,
+    journal: Path | None = None,
 ) -> None:
     """Write the result folder of a selection, then print the result."""
     from pairflip.cli.printing import print_curve, print_json, print_places
@@ -308,7 +309,7 @@ def finish(
         print_json(record)
     else:
         print_curve(curve, full)
-        print_places(folder)
+        print_places(folder, journal)
 
 
 def page_settings(record: Mapping[str, Any]) -> dict[str, Any]:

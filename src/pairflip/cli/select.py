@@ -128,7 +128,7 @@ def select(
     if not posterior:
         del used["posterior"]
     settings = run_settings(context, used, folder)
-    finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full)
+    finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full, journal)
 
 
 def demo(
