@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks, row_slices
 from pairflip.sparse import by_columns, dense, is_sparse
-from pairflip.text import numbered, plural
+from pairflip.text import numbered, plural, quoted
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _NO_VALUES = ("NAType", "NaTType")  # of pandas
@@ -84,8 +84,10 @@ def as_table(
         others = [j for j in range(n_columns) if j not in set(bad)]
         gaps = [j for j in others if not np.isfinite(np.asarray(raw[:, j], dtype=np.float64)).all()]
         besides = f" (besides, NaN or infinity in column {_show(labels, gaps, _MANY)})" if gaps else ""
+        first = next(i for i in range(n_rows) if not _is_numeric(raw[i : i + 1, bad[0]]))
         raise ValueError(
-            f"X holds text or other non-numeric values in column {_show(labels, bad, _MANY)}; expected numbers only: "
+            f"X holds text or other non-numeric values in column {_show(labels, bad, _MANY)} "
+            f"({quoted(str(raw[first, bad[0]]))} in {numbered('row', first)}); expected numbers only: "
             f"drop these columns or encode them{besides}."
         ) from None
     lost = [np.count_nonzero(~np.isfinite(table[:, part]), axis=0) for part in column_blocks(n_rows, n_columns)]

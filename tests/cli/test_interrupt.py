@@ -89,6 +89,7 @@ def test_a_journal_says_what_it_holds(folder, monkeypatch):
         patch.setattr("pairflip.cli.results.write_folder", stop)
         done = invoke(*words)
     assert "interrupted; finished work is kept in 'J2'. Resume with: pairflip select" in done.stderr
+    monkeypatch.setattr("pairflip.cli.results.write_folder", lambda *_, **__: None)
     assert invoke(*words).stdout.endswith("Journal: J2 (the run is finished; it may be deleted)\n")
 
 

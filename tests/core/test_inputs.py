@@ -203,7 +203,9 @@ def test_tables_of_arrow_keep_their_names():
     targets = arrow.table({"u": GOOD_Y, "v": GOOD_X[:, 0]})
     assert SubsetProblem(frame, targets).target_names == ["u", "v"]
     text = arrow.table({"a": ["u"] * len(GOOD_Y), "b": GOOD_Y})
-    assert "in column 'a'; expected numbers only" in sentence_of(ValueError, lambda: SubsetProblem(text, GOOD_Y))
+    assert "in column 'a' ('u' in row 1); expected numbers only" in sentence_of(
+        ValueError, lambda: SubsetProblem(text, GOOD_Y)
+    )
 
 
 def test_lazy_frames_are_refused_with_the_fix():

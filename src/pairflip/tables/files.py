@@ -20,8 +20,8 @@ from pairflip.sparse import is_sparse
 from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged, shown_path
 from pairflip.tables.kinds import Marks
-from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of
-from pairflip.tables.text_files import read_text, too_long
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of, units_left_out
+from pairflip.tables.text_files import LINES, are_units, read_text, too_long
 from pairflip.text import listed, plural, quoted
 
 if TYPE_CHECKING:
@@ -287,11 +287,17 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
             others = "" if sheet is not None or len(sheets) < 2 else f"; {about_sheets(chosen, sheets[1:])}"
             raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows{others}.")
         frame = pd.read_excel(book, skiprows=1, **options)
+        texts = [texts_of(frame[j].iloc[:LINES]) for j in frame]
+        first_rows = [list(row) for row in zip(*texts, strict=True)]
+        units = first_rows[0] if are_units(first_rows) else []
+        if units:
+            frame = pd.read_excel(book, skiprows=2, **options)
     names = ["" if pd.isna(name) else str(name) for name in header.iloc[0]]
     names += [""] * (frame.shape[1] - len(names))
     several = tuple(sheets) if sheet is None and len(sheets) > 1 else ()
     says = about_sheets(chosen, sheets[1:])
     notes = [Change("sheet", "read, the first of several", (chosen,), says)] if several else []
+    notes += units_left_out(units)
     if len(names) > 1 and names[0] == "" and frame.shape[1]:
         frame, rows, note = names_at_the_front(frame, texts_of(frame[0]))
         return Raw(frame, names[1:], rows, [*notes, note], sheets=several)

@@ -24,7 +24,7 @@ from pairflip.tables.categories import MOST_LEVELS, Category, find_references, i
 from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
 from pairflip.tables.files import ARROW, PARQUET, TEXT, arrow_reader, mapped_table, need, suffix_of, unlike
-from pairflip.tables.raw import MISSING_WORDS, change
+from pairflip.tables.raw import NO_VALUE, change, units_left_out
 from pairflip.tables.table import Table
 from pairflip.tables.text_files import SPACES, find_layout
 from pairflip.text import label_text, plural, quoted
@@ -140,7 +140,10 @@ def open_stream(
         X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
         target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
         dropped=dropped, references=references,
-        notes=[category.note(references[name], name in asked) for name, category in levels.items()],
+        notes=[
+            *units_left_out(find_layout(files[0]).units if suffix_of(files[0]) in TEXT else []),
+            *(category.note(references[name], name in asked) for name, category in levels.items()),
+        ],
         categories={name: category.level_of for name, category in levels.items()},
     )  # fmt: skip
     return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights)
@@ -293,7 +296,7 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
         parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
         convert_options=csv.ConvertOptions(
             column_types=types, include_columns=columns, strings_can_be_null=True,
-            null_values=["", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS],
+            null_values=list(NO_VALUE),
         ),
     )  # fmt: skip
 
