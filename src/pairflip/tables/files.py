@@ -31,6 +31,7 @@ TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat")
 PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
 EXCEL = (".xlsx", ".xlsm")
+TABLES = (*TEXT, *PARQUET, *ARROW, *EXCEL, ".npz", ".npy")
 LARGE = 1000
 """A NumPy archive of fewer columns is read as all other files are."""
 
