@@ -136,13 +136,14 @@ def find_layout(path: Path) -> Layout:
 
 def are_units(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first of some rows has no numbers, but text where the others have numbers (and no ``<0.1``)."""
-    if len(rows) < 2:
+    first = [field.strip() for field in rows[0]] if rows else []
+    if any(map(NUMBER.fullmatch, first)):  # nearly always, at once
         return False
-    first, *others = ([field.strip() for field in row] for row in rows)
     text = [j for j, field in enumerate(first) if field not in NO_VALUE]
-    below = [[row[j] for row in others if j < len(row) and row[j] not in NO_VALUE] for j in text]
-    named = [first[j] for j, fields in zip(text, below, strict=True) if fields and all(map(NUMBER.fullmatch, fields))]
-    return bool(named) and not any(map(_NO_UNIT.match, named)) and not any(NUMBER.fullmatch(first[j]) for j in text)
+    below = ([row[j].strip() for row in rows[1:] if j < len(row)] for j in text)
+    known = ([field for field in fields if field not in NO_VALUE] for fields in below)
+    units = [first[j] for j, fields in zip(text, known, strict=True) if fields and all(map(NUMBER.fullmatch, fields))]
+    return bool(units) and not any(map(_NO_UNIT.match, units))
 
 
 def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, list[list[str]]]:
