@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks, row_slices
 from pairflip.sparse import by_columns, dense, is_sparse
-from pairflip.text import numbered, plural
+from pairflip.text import numbered, plural, quoted
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _NO_VALUES = ("NAType", "NaTType")  # of pandas
@@ -28,8 +28,16 @@ def _show(names: Sequence[str], at: Iterable[int], most: int = 5) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def as_frame(table: Any, name: str = "X") -> Any:
+    """An Arrow table (PyArrow) as a frame of pandas, and anything else as it is; frames without rows are refused."""
+    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):  # polars
+        raise ValueError(f"{name} is a lazy frame, which has no rows yet; expected a table: {name}.collect().")
+    return table.to_pandas() if hasattr(table, "column_names") and hasattr(table, "to_pandas") else table
+
+
 def as_labelled(X: Any, names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str]]:
     """X as an array or a sparse one (M, N) of any type, and the names of its columns."""
+    X = as_frame(X)
     if names is None and hasattr(X, "columns"):
         names = [str(c) for c in X.columns]
     if hasattr(X, "sparse") and all(getattr(dtype, "fill_value", None) == 0 for dtype in X.dtypes):
@@ -55,6 +63,7 @@ def as_table(
     X: Any, names: Sequence[str] | None = None, *, as_it_is_from: int | None = None, least_rows: int = 2
 ) -> tuple[NDArray[Any], list[str]]:
     """X as a checked array; a sparse one stays sparse, by columns."""
+    X = as_frame(X)
     raw, labels = as_labelled(X, names)
     n_rows, n_columns = raw.shape
     if n_columns == 0:
@@ -75,8 +84,10 @@ def as_table(
         others = [j for j in range(n_columns) if j not in set(bad)]
         gaps = [j for j in others if not np.isfinite(np.asarray(raw[:, j], dtype=np.float64)).all()]
         besides = f" (besides, NaN or infinity in column {_show(labels, gaps, _MANY)})" if gaps else ""
+        first = next(i for i in range(n_rows) if not _is_numeric(raw[i : i + 1, bad[0]]))
         raise ValueError(
-            f"X holds text or other non-numeric values in column {_show(labels, bad, _MANY)}; expected numbers only: "
+            f"X holds text or other non-numeric values in column {_show(labels, bad, _MANY)} "
+            f"({quoted(str(raw[first, bad[0]]))} in {numbered('row', first)}); expected numbers only: "
             f"drop these columns or encode them{besides}."
         ) from None
     lost = [np.count_nonzero(~np.isfinite(table[:, part]), axis=0) for part in column_blocks(n_rows, n_columns)]
@@ -117,6 +128,7 @@ def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs:
 
     Where names are not unique, only a frame with all columns in their order will do.
     """
+    X = as_frame(X)
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         given = [str(name) for name in X.columns]
         place = {name: j for j, name in enumerate(given)}

@@ -16,9 +16,20 @@ if TYPE_CHECKING:
 def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
     """The sentence: what is kept in the journal, and what to do to resume (None where no journal can be given)."""
     if journal is not None and os.path.isdir(journal):
-        return f"interrupted; finished work is kept in {os.fspath(journal)!r}. Resume with: {again}"
+        if _holds_work(journal):
+            return f"interrupted; finished work is kept in {os.fspath(journal)!r}. Resume with: {again}"
+        return f"interrupted; no work was finished yet, so {os.fspath(journal)!r} holds none. Start again with: {again}"
     hint = " (a journal keeps finished work)" if journal is None and again is not None else ""
     return f"interrupted; nothing was kept and nothing was written{hint}."
+
+
+def _holds_work(journal: str | os.PathLike[str]) -> bool:
+    """Whether a journal has more than the heads that say which run it belongs to, and files that were just begun."""
+    return any(
+        name != "manifest.json" and not name.startswith(".") and os.path.getsize(os.path.join(folder, name))
+        for folder, _, names in os.walk(journal)
+        for name in names
+    )
 
 
 sentence: "Callable[[], str]" = interrupted  # that of the command, from its beginning on

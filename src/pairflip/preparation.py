@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairflip.inputs import as_labelled, data_hash, refuse_dates, select_columns
+from pairflip.inputs import as_frame, as_labelled, data_hash, refuse_dates, select_columns
 from pairflip.sparse import by_columns, dense, is_sparse
 from pairflip.text import one_line, shorten
 
@@ -121,6 +121,7 @@ class Preparation:
 
 def read_raw(X: Any, names: Sequence[str] | None) -> tuple[Any, Sequence[str]]:
     """A table that will be preprocessed, as it is (a frame stays one unless other names are given), and its names."""
+    X = as_frame(X)
     raw, labels = as_labelled(X, names)
     refuse_dates(X, labels)
     frame = hasattr(X, "columns") and hasattr(X, "dtypes") and [str(name) for name in X.columns] == labels

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairflip.blocks import Condensed, Moments, Reader, Rows
-from pairflip.inputs import as_offset, as_table, as_weights, data_hash, find_columns, n_targets, names_of_targets
+from pairflip.inputs import (
+    as_frame,
+    as_offset,
+    as_table,
+    as_weights,
+    data_hash,
+    find_columns,
+    n_targets,
+    names_of_targets,
+)
 from pairflip.least_squares import Floats
 from pairflip.losses import RIDGE, Fit, Loss, SquaredError, as_loss, signed_loss
 from pairflip.losses.squares import check_shrinkage
@@ -178,7 +187,7 @@ class SubsetProblem:
         self.ridge_given = ridge is not None
         if ridge is None:
             ridge = 0.0 if self.loss.quadratic else RIDGE
-        self.target_names, self.scale_targets = list[str](), bool(scale_targets)
+        self.target_names, self.scale_targets, y = list[str](), bool(scale_targets), as_frame(y, "y")
         if n_targets(y) > 1 and self.loss.name == "squares":
             self.loss, self.target_names = SquaredError(True, self.scale_targets), names_of_targets(y, target_names)
         if center not in ("fold", "global", None):

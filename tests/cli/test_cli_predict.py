@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_array, save_npz
 
 from _cli import assert_refused, invoke, plain, planted, tree, without_figures, write_csv
 from conftest import ROOT
@@ -65,6 +66,48 @@ def test_points_and_intervals_are_those_of_the_curve(home):
     (home / "p.toml").write_text('result = "result"\ndata = "new.csv"\ninterval = 0.8\nsize = 1\n')
     typed = invoke("predict", home / "result", home / "new.csv", "--interval", "0.8", "--size", "1")
     assert invoke("predict", "--config", home / "p.toml").stdout == typed.stdout
+
+
+def test_arguments_the_other_way_round_are_named(home):
+    new_rows(home)
+    before = tree(home)
+    result, table = home / "result", home / "new.csv"
+    swapped = invoke("predict", table, result)
+    assert_refused(swapped, "is a result and was given as the table; expected the result first: pairflip predict ")
+    assert f"pairflip predict {result} {table}." in swapped.stderr
+    assert_refused(invoke("predict", result, result / "result.json"), "given as the table; expected a table of new")
+    for words in (("predict", table, table), ("report", table)):
+        assert_refused(invoke(*words), "new.csv' is a table; expected a result folder of pairflip select.")
+    assert tree(home) == before
+
+
+def test_the_rows_that_the_result_was_made_from_are_recognized(home):
+    says = "the result was made from these very rows, so these errors are too low for new rows."
+    y, X = planted()
+    table = pd.DataFrame(X, columns=NAMES).assign(y=y)
+    table[::-1].to_csv(home / "again.csv", index=False)
+    table[1:].to_csv(home / "most.csv", index=False)
+    table.assign(a=table["a"] + 0.01).to_csv(home / "moved.csv", index=False)
+    assert says in predicted(home / "result", home / "again.csv")[1]
+    assert says in predicted(home / "result", home / "again.csv", "--size", "0")[1]
+    pd.concat([table, table[:3] + 0.5]).to_csv(home / "more.csv", index=False)
+    assert says.replace("these very", "24 of these") in predicted(home / "result", home / "more.csv")[1]
+    for name in ("most.csv", "moved.csv"):
+        assert says not in predicted(home / "result", home / name)[1]
+
+
+def test_predictions_as_parquet(home, tmp_path):
+    pytest.importorskip("pyarrow")
+    done = invoke(
+        "predict", home / "result", new_rows(home, a=[1.0, None, 2.0, 3.0, 4.0]), "--out", tmp_path / "p.parquet"
+    )
+    assert done.exit_code == 0, done.stderr
+    frame = pd.read_parquet(tmp_path / "p.parquet")
+    lines, _ = predicted(home / "result", home / "new.csv")
+    assert list(frame) == list(lines[0])
+    assert frame["row"].tolist() == [line["row"] for line in lines]
+    np.testing.assert_array_equal(frame["prediction"], [float(line["prediction"] or "nan") for line in lines])
+    assert frame["prediction"].isna().tolist() == [False, True, False, False, False]
 
 
 WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
@@ -209,7 +252,7 @@ BAD_TABLES = [
     ({"a": ["1", "2", "low", "4", "5"]}, (), f"{HOLDS} text (row 3: 'low'); expected numbers: correct these values"),
     ({"a": ["1,5"] * 5}, (), f"{HOLDS} decimal commas (row 1: '1,5'); expected numbers: read the table"),
     ({}, ("--index", "nope"), "--index 'nope' is not a column of the table"),
-    ({}, ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv or .tsv"),
+    ({}, ("--out", "p.txt"), "--out 'p.txt' has the suffix .txt; expected a .csv, .tsv or"),
     ({}, ("--interval", "90"), "--interval is 90.0; expected the fraction to cover"),
     ({}, ("--interval", "0.99"), "--interval is 0.99, but 24 held-out rows"),
     ({}, ("--interval", "many"), "--interval is 'many'; expected a number."),
@@ -230,7 +273,7 @@ def test_refused_results(home, tmp_path):
         ((), "no result was named"),
         ((result,), "no table of new rows was named"),
         ((tmp_path, table), "holds no result.json; expected a result folder"),
-        ((table, table), "is not JSON"),
+        ((table, table), "is a table; expected a result folder of pairflip select"),
         ((tmp_path / "no", table), "cannot be read"),
     ]:
         assert_refused(invoke("predict", *arguments), words)
@@ -287,6 +330,8 @@ def test_numpy_arrays_are_found_by_their_numbers(home, tmp_path, monkeypatch):
     wide, remarks = predicted(tmp_path / "r", tmp_path / "wide.npz")
     assert wide == lines
     assert "compared with 'y' in 30 rows" in remarks
+    save_npz(tmp_path / "sparse.npz", coo_array(X))
+    assert predicted(tmp_path / "r", tmp_path / "sparse.npz")[0] == lines
 
 
 def test_the_column_that_named_the_rows_names_new_ones(tmp_path, monkeypatch):

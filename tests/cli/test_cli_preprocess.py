@@ -40,7 +40,7 @@ def test_select_and_predict(economy, tmp_path, monkeypatch):
     assert "of 3 imputations with noise." in " ".join(plain(result.output).split())
     curve = SizeCurve.load(tmp_path / "out" / "result.json")
     assert curve.n_rows == 98
-    assert curve.raw_names == ["a", "b", "c", "d", "total income", "f", "kind=u", "kind=v", "kind=w"]
+    assert curve.raw_names == ["a", "b", "c", "d", "total income", "f", "kind=missing", "kind=u", "kind=v"]
     assert {"missing(a)", "a:total income"} <= set(curve.names)
     assert not any("kind=u:" in name or ":missing" in name for name in curve.names)
     assert curve.settings["hierarchy"]["a:total income"] == ["a", "total income"]
@@ -50,8 +50,8 @@ def test_select_and_predict(economy, tmp_path, monkeypatch):
     assert told.exit_code == 0, plain(told.output)
     assert "missing values of the new rows were filled in" in told.stderr
     rows = pd.read_csv(economy / "new.csv")
-    for level in "uvw":
-        rows[f"kind={level}"] = 1.0 * (rows["kind"] == level)
+    for level in ("missing", "u", "v"):
+        rows[f"kind={level}"] = 1.0 * (rows["kind"].fillna("missing") == level)
     expected = curve.predict(rows[curve.raw_names])
     given = [float(line["prediction"]) for line in csv.DictReader(told.stdout.splitlines())]
     np.testing.assert_allclose(given, expected)

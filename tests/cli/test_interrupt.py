@@ -18,6 +18,7 @@ from pairflip.cli.errors import plain_errors
 from pairflip.journal_file import JournalWarning
 from pairflip.search import best_subset
 from pairflip.selection import SizeCurve
+from pairflip.selection.journal import Journal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to a process")
 alone = pytest.mark.alone  # those that are timed
@@ -66,6 +67,30 @@ def test_with_a_journal_it_resumes(folder, monkeypatch):
     one, other = (SizeCurve.load(folder / name / "result.json") for name in ("a table-pairflip", "whole"))
     np.testing.assert_array_equal(one.cv_error, other.cv_error)
     np.testing.assert_array_equal(one.selection_counts, other.selection_counts)
+
+
+def test_a_journal_says_what_it_holds(folder, monkeypatch):
+    """One with its head only keeps nothing; one of a finished run may be deleted."""
+    without_figures(monkeypatch)
+    monkeypatch.chdir(folder)
+    words = ["select", "a table.csv", "-t", "y", "--sizes", "1", "--cv", "3", "--effort", "quick", "--stability", "0"]
+    words += ["--jobs", "1", "--journal", "J2"]
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "write", stop)
+        done = invoke(*words)
+    assert [path.name for path in (folder / "J2").iterdir()] == ["manifest.json"]
+    assert done.exit_code == 130
+    assert "interrupted; no work was finished yet, so 'J2' holds none. Start again with: pairflip select" in done.stderr
+    with monkeypatch.context() as patch:
+        patch.setattr("pairflip.cli.results.write_folder", stop)
+        done = invoke(*words)
+    assert "interrupted; finished work is kept in 'J2'. Resume with: pairflip select" in done.stderr
+    monkeypatch.setattr("pairflip.cli.results.write_folder", lambda *_, **__: None)
+    assert invoke(*words).stdout.endswith("Journal: J2 (the run is finished; it may be deleted)\n")
 
 
 START = """

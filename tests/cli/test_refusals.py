@@ -147,7 +147,7 @@ BAD = [
     (f"{Y} --out small.csv", "is not a folder"),
     (f"{Y} --out .", "exists"),
     ("fit small.csv -t y -k 2 --out one.csv", "'one.csv' exists; add --force"),
-    ("fit small.csv -t y -k 2 --out coef.xlsx", "expected a .csv or .tsv"),
+    ("fit small.csv -t y -k 2 --out coef.xlsx", "expected a .csv, .tsv or"),
 ]
 
 

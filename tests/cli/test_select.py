@@ -303,11 +303,13 @@ def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_pat
     without_figures(monkeypatch)
     y, X = planted(rows=40)
     y[4] += 9.0
+    y[[7, 20]], X[[7, 20]] = y[2], X[2]
     rows = [[f"r{i}", *line] for i, line in enumerate(np.column_stack([y, X, -2 * y]).tolist())]
     table = write_csv(tmp_path / "t.csv", ["id", "y", *"abcdef", "twin"], rows)
     said = plain(invoke("fit", table, "-t", "y", "--index", "id", "--k", "1").stderr)
     assert "'twin' (correlation -1) looks like a copy of the target" in said
     done = invoke("select", table, "-t", "y", "--index", "id", "--drop", "twin", *QUICK, "--out", tmp_path / "o")
     told = " ".join(plain(done.stdout).split())
+    assert "2 rows of the table are copies of another row (row 'r7' of 'r2', 'r20' of 'r2'), so errors are" in told
     assert " of the squared error of all held-out rows, row 'r4': look whether its values are right." in told
     assert SizeCurve.load(tmp_path / "o" / "result.json").facts["heavy_row"] == "r4"

@@ -189,6 +189,34 @@ def test_dates_in_polars():
     assert SubsetProblem(frame.select("a"), GOOD_Y).names == ["a"]
 
 
+def test_tables_of_arrow_keep_their_names():
+    arrow = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(GOOD_X, columns=[f"c{j}" for j in range(GOOD_X.shape[1])])
+    for table in (arrow.table(dict(frame)), arrow.RecordBatch.from_pandas(frame)):
+        problem = SubsetProblem(table, arrow.array(GOOD_Y))
+        assert problem.names == list(frame)
+        assert problem.hash == SubsetProblem(frame, GOOD_Y).hash
+        model = SubsetRegressor(n_nonzero_coefs=1).fit(table, GOOD_Y)
+        assert model.feature_names_in_.tolist() == list(frame)
+        np.testing.assert_array_equal(model.predict(table), model.predict(frame))
+        np.testing.assert_array_equal(model.transform(table), model.transform(frame))
+    targets = arrow.table({"u": GOOD_Y, "v": GOOD_X[:, 0]})
+    assert SubsetProblem(frame, targets).target_names == ["u", "v"]
+    text = arrow.table({"a": ["u"] * len(GOOD_Y), "b": GOOD_Y})
+    assert "in column 'a' ('u' in row 1); expected numbers only" in sentence_of(
+        ValueError, lambda: SubsetProblem(text, GOOD_Y)
+    )
+
+
+def test_lazy_frames_are_refused_with_the_fix():
+    lazy = pytest.importorskip("polars").DataFrame({"a": GOOD_X[:, 0], "b": GOOD_X[:, 1]}).lazy()
+    says = "{0} is a lazy frame, which has no rows yet; expected a table: {0}.collect()."
+    for fit in ESTIMATORS.values():
+        assert sentence_of(ValueError, lambda fit=fit: fit(lazy, GOOD_Y)) == says.format("X")
+        assert sentence_of(ValueError, lambda fit=fit: fit(GOOD_X, lazy.select("a"))) == says.format("y")
+    assert SubsetProblem(lazy.collect(), GOOD_Y).names == ["a", "b"]
+
+
 def test_one_column_leaves_nothing_to_choose():
     message = sentence_of(ValueError, lambda: best_subset(SubsetProblem(GOOD_X[:, :1], GOOD_Y), 1))
     assert message.startswith("k is 1, but X has only 1 candidate column that varies; expected at least 2")

@@ -9,7 +9,7 @@ import pytest
 from _curves import make_curve
 from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of, tiles_of
-from pairflip.report.cautions import named_heavy_row
+from pairflip.report.cautions import named_rows
 from pairflip.report.curve_tables import size_table
 from pairflip.selection.facts import SHUFFLES, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
@@ -128,13 +128,16 @@ def test_an_uncertain_search_is_told_by_the_limit_that_marks_sizes():
 def test_facts_of_the_table_are_told():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    assert identical_rows(X, y) == 0
+    assert len(identical_rows(X, y)) == 0
     again = [*range(20), 0, 0, 5]
     X, y = X[again], y[again]
-    assert identical_rows(X, y) == 3
-    assert doubts(select_size(SubsetProblem(X, y), [1], cv=5, chains=2), "3 rows of the table are copies")
+    assert identical_rows(X, y).tolist() == [[20, 0], [21, 0], [22, 5]]
+    assert doubts(
+        select_size(SubsetProblem(X, y), [1], cv=5, chains=2),
+        "are copies of another row (row 21 of 1, 22 of 1, 23 of 6), so",
+    )
     X[-1, 0] += 1e-9
-    assert identical_rows(X, y) == 2
+    assert len(identical_rows(X, y)) == 2
     two = select_size(SubsetProblem(X, (X[:, 0] > 0).astype(float)), [1], cv=5, chains=2)
     assert doubts(two, "two values only (0 and 1)")
     largest = make_curve(names=NAMES[:24], planted=8, sizes=[1, 2, 3], noise=0.1)
@@ -208,7 +211,7 @@ def test_a_row_that_carries_most_of_the_error_is_named(cv):
     assert f"carries {100 * squares[mine].sum() / squares.sum():.0f} % of the squared error" in caution
     assert ", row 17: look whether its values are right." in caution
     assert f" Without it the RMSE would be {squares[~mine].mean() ** 0.5:.3g} instead of " in caution
-    named = dataclasses.replace(curve, facts={**curve.facts, **named_heavy_row(curve, [f"r{i}" for i in range(60)])})
+    named = dataclasses.replace(curve, facts={**curve.facts, **named_rows(curve, [f"r{i}" for i in range(60)])})
     assert doubts(named, "rows, row 'r16': look")
 
 

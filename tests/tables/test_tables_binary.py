@@ -1,11 +1,14 @@
 """NumPy archives, Parquet, Arrow and Excel become the same table as text, or are refused in one sentence."""
 
+import json
 import sys
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from _cli import assert_refused, invoke
 from _tables import ROWS, X, Y, assert_is_the_table, refusal
 from pairflip.tables import TableError, read_table
 
@@ -23,6 +26,28 @@ def test_npz(tmp_path):
     np.savez(path, X=X, y=Y, names=["y", "b"])
     assert "--drop 'y (2)'" in refusal(path, target=None)
     assert read_table(path, drop=["y (2)"]).names == ["b"]
+
+
+def test_a_sparse_matrix_stays_sparse(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((30, 8), density=0.4, rng=rng)
+    y = X.toarray()[:, 1] - 2 * X.toarray()[:, 6]
+    sparse.save_npz(tmp_path / "t.npz", X)
+    np.save(tmp_path / "y.npy", y)
+    table = read_table(tmp_path / "t.npz", str(tmp_path / "y.npy"), drop=["x3"])
+    assert (table.target, table.names) == ("y", ["x0", "x1", "x2", "x4", "x5", "x6", "x7"])
+    assert sparse.issparse(table.X)
+    np.testing.assert_array_equal(table.X.toarray(), np.delete(X.toarray(), 3, axis=1))
+    np.testing.assert_array_equal(table.y, y)
+    done = invoke("fit", tmp_path / "t.npz", "-t", tmp_path / "y.npy", "-k", 2, "--json", "--quiet")
+    assert json.loads(done.stdout)["columns"] == ["x1", "x6"]
+    weighted = json.loads(invoke("fit", tmp_path / "t.npz", "-t", "x1", "--weights", "x2", "-k", 1, "--json").stdout)
+    assert weighted["columns"][0] not in ("x1", "x2")
+    np.savez(tmp_path / "dense.npz", X=X.toarray())
+    assert read_table(tmp_path / "dense.npz", str(tmp_path / "y.npy")).names == [f"x{j}" for j in range(8)]
+    for values, says in ((np.nan, "missing or infinite values; expected finite"), (1j, "expected real numbers")):
+        sparse.save_npz(tmp_path / "bad.npz", X * values)
+        assert_refused(invoke("fit", tmp_path / "bad.npz", "-t", "x1", "-k", 1), says)
 
 
 def test_whole_numbers_name_rows_in_full(tmp_path):

@@ -38,7 +38,7 @@ EMPTY = "a,e,y\n1,,3\n2,NA,4\n4,,8\n"
 NO_TARGET = GOOD.replace("4,5,7", "4,5,NA")
 MIXED = 'Area,Name,Day,y,z\n"1,499",ann,2020-01-01,1,2\n"1,500",bob,2020-01-02,2,2\n"2,500",bob,2020-01-02,4,3\n'
 REFUSED = [
-    (TEXT, {}, "2 columns are not numbers: 'who' (text), 'when' (dates); expected numbers"),
+    (TEXT, {}, "2 columns are not numbers: 'who' (text, row 1: 'ann'), 'when' (dates); expected numbers"),
     (TEXT, {}, "--drop-text"),
     (TEXT, {"drop": ["when"]}, "1 column of the table holds text: 'who'"),
     (TEXT, {"drop": ["who"]}, "1 column of the table holds dates: 'when' (row 1: '2020-01-02')"),
@@ -60,7 +60,11 @@ REFUSED = [
     (TWICE, {"missing": "drop-columns"}, "leaves none of 2 columns"),
     (GOOD, {"missing": "impute"}, "expected 'drop-rows', 'drop-columns' or 'keep'"),
     ("a,y\n1,5\n2,5\n", {}, "is 5 in every row"),
-    (MIXED, {}, "3 columns are not numbers: 'Area' (commas in numbers), 'Name' (text), 'Day' (dates); expected"),
+    (
+        MIXED,
+        {},
+        "3 columns are not numbers: 'Area' (commas in numbers, row 1: '1,499'), 'Name' (text), 'Day' (dates);",
+    ),
     (MIXED, {}, "1499 with --thousands , or as 1.499 with --decimal ,; --drop-text leaves text out."),
     ("who,a,y,how\nann,1,2,x\nbob,2,4,x\ncid,5,6,z\n", {}, "names with --index 'who' and leave the others out with"),
     ('who,a,y\nann,"1,499",2\nbob,2,4\n', {}, "--index 'who' takes row names, --drop-text leaves text out."),
@@ -214,7 +218,7 @@ def test_many_odd_columns_are_named_with_their_kinds(refusal):
     header = ",".join([*(f"t{j}" for j in range(30)), "day", "y"])
     rows = "".join(",".join(["x"] * 30 + ["2020-01-01", str(i)]) + "\n" for i in range(3))
     message = refusal(f"{header}\n{rows}", drop=["/t[5-9]|t../"])
-    assert "6 columns are not numbers: 't0' (text), 't1' (text), 't2' (text), 't3' (text)" in message
+    assert "6 columns are not numbers: 't0' (text, row 1: 'x'), 't1' (text), 't2' (text), 't3' (text)" in message
     assert "'t4' (text), 'day' (dates); expected" in message
     assert "'t19' and 11 more (row 1: 'x'); expected" in refusal(f"{header}\n{rows}", most=900)
 
@@ -253,19 +257,48 @@ def test_a_target_of_two_values_is_noted(read):
     assert len(read(text.replace("7,0", ",3"), missing="drop-rows").notes) == 1
 
 
+def test_a_slip_among_numbers_is_named_and_drops_no_column_unsaid(read, refusal):
+    slip = GOOD.replace("7,9,9", "7,<0.1,9")
+    assert "holds text: 'b' (row 3: '<0.1'); expected numbers: correct such values or leave them empty" in refusal(slip)
+    table = read(slip, drop_text=True)
+    assert table.names == ["a"]
+    assert said(table.dropped) == ["1 column of numbers with text dropped: 'b' (row 3: '<0.1')"]
+
+
+UNITS = (
+    "the row below the header holds units or other words ('mg/L', '°C') and no numbers; it was left out, and rows "
+    "count from the next"
+)
+
+
+@pytest.mark.parametrize(("units", "left_out"), [
+    ("mg/L,°C,", True), ("mg/L,°C,NA", True), ("mg/L,2,mm", False), ("<0.1,<2,", False), ("mg/L,<2,", False),
+], ids=["empty", "missing", "number", "limits", "limit"])  # fmt: skip
+def test_a_row_of_units_is_left_out_and_said(read, refusal, units, left_out):
+    head, *rows = GOOD.splitlines()
+    text = "\n".join([head, units, *rows]) + "\n"
+    if not left_out:
+        assert "row 1: " in refusal(text, most=600)
+        return
+    table = read(text)
+    assert (table.row_names, said(table.notes)) == (["1", "2", "3", "4"], [UNITS])
+    np.testing.assert_array_equal(table.X, read(GOOD).X)
+    np.testing.assert_array_equal(read(text.replace(",", "\t")).X, read(GOOD).X)
+
+
 def test_kept_gaps(read):
     text = "a,b,e,w,y,k\n1,,,1,3,u\n4,inf,,2,7,v\n7,9,,,9,u\n1,1,,4,2,\n3,2,,5,,v\n6,8,,6,1,v\n"
     table = read(text, missing="keep", used=["w"], categories=["k"])
-    assert table.names == ["a", "b", "w", "k=u", "k=v"]
+    assert table.names == ["a", "b", "w", "k=u"]
     np.testing.assert_array_equal(table.X[:, 1], [np.nan, np.nan, 1, 8])
-    np.testing.assert_array_equal(table.X[:, 3:], [[1, 0], [0, 1], [0, 0], [0, 1]])  # no category: all 0
+    np.testing.assert_array_equal(table.X[:, 3:], [[1], [0], [0], [0]])  # no category: the most frequent one
     assert table.row_names == ["1", "2", "4", "6"]
     assert said(table.dropped) == [
         "1 column without any value dropped: 'e'",
         "1 row without a target dropped: '5'",
         "1 row without a weight, an event or another target dropped: '3'",
     ]
-    assert said(table.notes)[0].endswith("; 1 row without one has 0 in all of them")
+    assert said(table.notes)[0].endswith("; 1 row without one counts as 'v'")
 
 
 def test_kept_gaps_leave_something(refusal):

@@ -26,7 +26,7 @@ _KNOWN = (
 def compare(
     context: typer.Context,
     *,
-    table: Annotated[o.TableOptions, o.Without("categories")],
+    table: Annotated[o.TableOptions, o.Without("categories", "reference")],
     sizes: o.Sizes = None,
     cv: Annotated[str, typer.Option("--cv", metavar="CV", help=
         "10: ten folds; 5x10: ten folds, five times; loo: leave one row out; blocks:5: five blocks of neighbouring "

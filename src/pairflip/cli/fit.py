@@ -11,7 +11,7 @@ from pairflip.cli import options as o
 from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
-from pairflip.cli.results import check_file, write_lines
+from pairflip.cli.results import TABLE_FILES, check_file, write_lines
 
 if TYPE_CHECKING:
     from pairflip.problem import SubsetProblem
@@ -29,7 +29,7 @@ def fit(
     results: o.ResultOptions,
     k: o.K,
     ridge: o.Ridge = None,
-    out: Annotated[Path | None, o.out_file("Write the coefficients to this .csv or .tsv file.")] = None,
+    out: Annotated[Path | None, o.out_file(f"Write the coefficients to this {TABLE_FILES}.")] = None,
 ) -> None:
     """Find the best columns of one size, without asking whether it is the right size.
 

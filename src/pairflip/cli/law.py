@@ -19,7 +19,10 @@ from pairflip.text import visible
 def law(
     *,
     table: Annotated[
-        o.TableOptions, o.Without("categories", "impute", "preprocess", "powers", "interactions", "weights", "groups")
+        o.TableOptions,
+        o.Without(
+            "categories", "reference", "impute", "preprocess", "powers", "interactions", "weights", "groups"
+        ),
     ],
     results: o.ResultOptions,
     units: Annotated[str | None, o.in_model("--units", metavar="LIST", help=
@@ -52,6 +55,7 @@ def law(
     from pairflip.features import find_law
     from pairflip.features.expressions import DEFAULT
     from pairflip.report.save import write_whole
+    from pairflip.sparse import dense
 
     if out is not None:
         if out.suffix.lower() != ".json":
@@ -71,7 +75,7 @@ def law(
     if operators is not None and ";" in operators:
         given = [part.replace(",", " ").split() for part in operators.split(";")]
     equation = find_law(
-        pd.DataFrame(loaded.table.X, columns=loaded.table.names),
+        pd.DataFrame(dense(loaded.table.X), columns=loaded.table.names),
         pd.Series(loaded.table.y, name=loaded.table.target), units=units, operators=given, rungs=rungs,
         intercept=intercept, sizes=o.parse_sizes(sizes) or [], cv=cv, choose=choose, keep=keep_terms, effort=effort,
         seed=seed, n_jobs=o.check_jobs(jobs), progress=results.progress,

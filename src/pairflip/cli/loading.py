@@ -175,7 +175,7 @@ def _load_stream(options: TableOptions, response: LossOptions, files: list[Path]
     stream = open_stream(
         files, targets[0] if targets else None, more_targets=targets[1:], weights=options.weights,
         drop=list(options.drop or ()), keep=list(options.keep or ()), drop_text=options.drop_text,
-        categories=list(options.categories or ()),
+        categories=list(options.categories or ()), reference=list(options.reference or ()),
     )  # fmt: skip
     return Loaded(stream.table, "squares", options, stream=stream)
 
@@ -279,7 +279,7 @@ def _read(options: TableOptions, response: LossOptions, targets: Sequence[str] =
         "missing": options.missing if options.impute is None else "keep", "sheet": options.sheet,
         "decimal": options.decimal, "thousands": options.thousands,
         "classes": None if response.loss is None else response.loss in ("logistic", "multinomial"),
-        "categories": list(options.categories or ()),
+        "categories": list(options.categories or ()), "reference": list(options.reference or ()),
         "used": [*beside, *targets] + [name.strip() for name in (options.target or "").split(",") if name.strip()],
     }  # fmt: skip
     table = read_table(options.data, options.target, **(settings | changes))
@@ -306,16 +306,17 @@ def _take_out(table: Table, name: str, option: str) -> tuple[Table, Floats]:
     """The table without a column that is not a candidate, and its values."""
     import numpy as np
 
+    from pairflip.sparse import dense
     from pairflip.tables.errors import perhaps
     from pairflip.text import quoted
 
     if name not in table.names:
         hint = perhaps(name, table.names, "check the name and the column.")
         raise ValueError(f"{option} {quoted(name)} is not a column of numbers of the table; expected one: {hint}")
-    at = table.names.index(name)
-    values = table.X[:, at].copy()
-    names = [other for j, other in enumerate(table.names) if j != at]
-    return replace(table, X=np.delete(table.X, at, axis=1), names=names, notes=_without(table.notes, name)), values
+    at, others = table.names.index(name), np.array([other != name for other in table.names])
+    values = dense(table.X[:, [at]]).ravel()
+    names = [other for other in table.names if other != name]
+    return replace(table, X=table.X[:, others], names=names, notes=_without(table.notes, name)), values
 
 
 def _without(changes: Sequence[Change], name: str) -> list[Change]:

@@ -132,6 +132,8 @@ class TableOptions:
     categories: Annotated[Names, in_table(metavar="NAME", help=
         "Read the categories of this column as columns of 0 and 1, chosen together; /^ab/ is a regular expression. "
         "Several: a,b, or repeat.")] = None  # fmt: skip
+    reference: Annotated[Names, in_table(metavar="NAME=CATEGORY", show_default="the most frequent one", help=
+        "Category with which the others of its column are compared. Several: a=u,b=v, or repeat.")] = None  # fmt: skip
     missing: Annotated[Literal["drop-rows", "drop-columns"] | None, in_table("--missing", help=
         "What to leave out if values are missing.")] = None  # fmt: skip
     impute: Annotated[Literal["median", "knn"] | None, in_table("--impute", help=
@@ -153,7 +155,7 @@ class TableOptions:
     ] = None
 
 
-PlainTable = Annotated[TableOptions, Without("categories", "groups")]
+PlainTable = Annotated[TableOptions, Without("categories", "reference", "groups")]
 """Where nothing is held out, and single columns are chosen."""
 
 

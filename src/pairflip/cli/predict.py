@@ -12,7 +12,16 @@ import typer
 from pairflip.cli import options as o
 from pairflip.cli.errors import say
 from pairflip.cli.printing import print_json
-from pairflip.cli.results import check_file, lines_text, refuse_input, result_file, saved_table, write_lines
+from pairflip.cli.results import (
+    TABLE_FILES,
+    check_file,
+    is_result,
+    lines_text,
+    refuse_input,
+    result_file,
+    saved_table,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
@@ -46,7 +55,7 @@ def predict(
     sheet: o.Sheet = None,
     decimal: o.Decimal = None,
     thousands: o.Thousands = None,
-    out: Annotated[Path | None, o.out_file("Write to this .csv or .tsv file instead of stdout.")] = None,
+    out: Annotated[Path | None, o.out_file(f"Write to this {TABLE_FILES} instead of stdout.")] = None,
     force: o.ForceFile = False,
     results: Annotated[o.ResultOptions, o.Without("force")],
 ) -> None:  # fmt: skip
@@ -59,6 +68,9 @@ def predict(
         raise ValueError(f"{lacks} was named; expected both, such as: pairflip predict data-pairflip new.csv.")
     if no_interval and interval is not None:
         raise ValueError("--interval and --no-interval are both given; expected one or the other.")
+    if is_result(data):
+        second = "a table of new rows" if is_result(result) else f"the result first: pairflip predict {data} {result}"
+        raise ValueError(f"{str(data)!r} is a result and was given as the table; expected {second}.")
     file = result_file(result)
     if out is not None:
         refuse_input(out, file, "the saved result")
@@ -79,7 +91,7 @@ def predict(
         )
     table, run = saved_table(record, curve.n_rows), record.get("run")
     usual = run.get("index") if isinstance(run, dict) else None
-    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories")}
+    how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories", "references", "filled")}
     how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
     how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
     predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
@@ -108,6 +120,7 @@ def _predicted(
         outside,
         predict_known,
         predicting_size,
+        training_rows,
         used_columns,
         why_no_interval,
     )
@@ -140,6 +153,7 @@ def _predicted(
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
     compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
+    of_model = X[:, np.isin(everything, needed)]
     average = curve.average if chosen == AVERAGE else None
     columns = np.setdiff1d(needed, curve.always) if chosen == AVERAGE else curve.supports[curve.at(chosen)]
     return PredictedRows(
@@ -147,7 +161,8 @@ def _predicted(
         columns=[curve.names[j] for j in columns], always=[curve.names[j] for j in curve.always], target=how["target"],
         coverage=coverage, prediction=point, lower=lower, upper=upper, comparison=compared,
         why_not=why_not if curve.loss.squared else None, given=size is not None, classes=labels,
-        risks=curve.survival is not None, outside=outside(curve, X[:, np.isin(everything, needed)], chosen),
+        risks=curve.survival is not None, outside=outside(curve, of_model, chosen),
+        known=0 if rows.y is None else training_rows(curve, rows.y, of_model, chosen),
         halves=0 if average is None else len(average.supports),
     )  # fmt: skip
 

@@ -42,9 +42,10 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     typer.echo("\n".join(table_lines([header, *rows], width=text_width())))
 
 
-def print_places(folder: Path) -> None:
-    """Where the files of a result folder are; a single table is where it was named."""
-    if not folder.is_dir():
-        return
-    typer.echo(f"Report: {visible(str(folder / 'report.html'))}")
-    typer.echo(f"Tables, figures and settings: {visible(str(folder))}")
+def print_places(folder: Path, journal: Path | None) -> None:
+    """Where the files of a result folder are (a single table is where it was named), and what becomes of a journal."""
+    if folder.is_dir():
+        typer.echo(f"Report: {visible(str(folder / 'report.html'))}")
+        typer.echo(f"Tables, figures and settings: {visible(str(folder))}")
+    if journal is not None:
+        typer.echo(f"Journal: {visible(str(journal))} (the run is finished; it may be deleted)")

@@ -12,7 +12,7 @@ from pairflip.cli import options as o
 from pairflip.cli.config import run_settings
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_places, print_rows, print_text
-from pairflip.cli.results import Cell, Lines, checked_place, is_table_file, write_folder, write_lines
+from pairflip.cli.results import TABLE_FILES, Cell, Lines, checked_place, is_table_file, write_folder, write_lines
 from pairflip.text import json_list, number, percent, plural, short
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = "inclusion.csv"
 _PAIRS = 1000  # in the file
-_OUT = "Result folder; a .csv or .tsv file: the columns alone."
+_OUT = f"Result folder; a {TABLE_FILES}: the columns alone."
 
 
 def posterior(
@@ -69,7 +69,7 @@ def posterior(
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
         _print_posterior(result, record, show)
-        print_places(place)
+        print_places(place, journal)
 
 
 def sample(
@@ -113,7 +113,7 @@ def sample(
     _write(context, place, results, result, record, tables, title, loaded.table)
     if not results.as_json:
         _print_sample(result, record, show)
-        print_places(place)
+        print_places(place, journal)
 
 
 def _numbers(text: str) -> Any:

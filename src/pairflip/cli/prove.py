@@ -13,7 +13,7 @@ from pairflip.cli import options as o
 from pairflip.cli.errors import say
 from pairflip.cli.loading import load
 from pairflip.cli.printing import print_json, print_rows, print_text
-from pairflip.cli.results import check_file, write_lines
+from pairflip.cli.results import TABLE_FILES, check_file, write_lines
 from pairflip.text import json_list
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def prove(
     within: Annotated[str | None, typer.Option("--within", metavar="LIST", help=
         "Count the sets that are at most so much worse: 1%,5%.")] = None,
     ridge: o.Ridge = 0.0,
-    out: Annotated[Path | None, o.out_file("Write the best sets to this .csv or .tsv file.")] = None,
+    out: Annotated[Path | None, o.out_file(f"Write the best sets to this {TABLE_FILES}.")] = None,
 ) -> None:  # fmt: skip
     """Prove which columns of one size fit best, and list the next best sets.
 

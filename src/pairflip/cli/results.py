@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
@@ -29,6 +30,7 @@ Cell = str | float | None
 Lines = tuple[Sequence[str], Sequence[Sequence[Cell]]]
 """Headings and rows of a file."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLE_FILES = ".csv, .tsv or .parquet file"
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _YOUNG_S = 2.0  # in which a temporary folder that was just made gets its lock
@@ -75,7 +77,7 @@ def checked_place(command: str, out: Path | None, force: bool, data: Path | None
     """Where a result goes, after making sure, before hours of work, that it can go there.
 
     ``data.csv`` and ``data.csv.gz`` give ``data-pairflip`` in the current folder. The columns of `posterior` and
-    `sample` alone may go into a .csv or .tsv file.
+    `sample` alone may go into a .csv, .tsv or .parquet file.
     """
     place = out
     if place is None:
@@ -275,6 +277,7 @@ def finish(
     force: bool,
     as_json: bool,
     full: bool = False,
+    journal: Path | None = None,
 ) -> None:
     """Write the result folder of a selection, then print the result."""
     from pairflip.cli.printing import print_curve, print_json, print_places
@@ -290,7 +293,7 @@ def finish(
         "row_names": list(table.row_names) if curve.single_rows else None,
         "dropped": [asdict(item) for item in table.dropped],
         "notes": [asdict(item) for item in table.notes],
-        **({"categories": table.categories} if table.categories else {}),
+        **{name: value for name in ("categories", "references", "filled") if (value := getattr(table, name))},
         **({"index": table.index} if table.index is not None else {}),
         **({"event": table.event} if table.event is not None else {}),
     }
@@ -308,7 +311,7 @@ def finish(
         print_json(record)
     else:
         print_curve(curve, full)
-        print_places(folder)
+        print_places(folder, journal)
 
 
 def page_settings(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,8 +330,17 @@ def page_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_result(place: Path) -> bool:
+    """Whether a name is that of a saved result: a folder with one, or a JSON file."""
+    return place.suffix.lower() == ".json" or (place / "result.json").is_file()
+
+
 def result_file(saved: Path) -> Path:
     """The JSON file that is meant; a journal alone lacks the data."""
+    from pairflip.tables.files import TABLES, suffix_of
+
+    if saved.is_file() and suffix_of(saved) in TABLES:
+        raise ValueError(f"{str(saved)!r} is a table; expected a result folder of pairflip select.")
     folder = saved if saved.is_dir() else saved.parent
     if (saved.is_dir() and not (saved / "result.json").exists()) or saved.name == "manifest.json":
         if (folder / "manifest.json").exists():
@@ -343,7 +355,8 @@ def result_file(saved: Path) -> Path:
 _CHANGE = {"what": str, "why": str, "names": [str], "says": str}
 _TABLE = {
     "source": str, "target": str, "row_names": [str], "dropped": [_CHANGE], "notes": [_CHANGE], "index": str,
-    "event": str, "categories": {"*": {"*": str}},
+    "event": str, "categories": {"*": {"*": str}}, "references": {"*": str},
+    "filled": {"*": str},
 }  # fmt: skip
 
 
@@ -378,7 +391,7 @@ def _has_shape(value: Any, shape: Any) -> bool:
 
 def is_table_file(out: Path) -> bool:
     """Whether a name is that of a table, and not of a folder."""
-    return out.suffix.lower() in _DELIMITERS
+    return out.suffix.lower() in (*_DELIMITERS, ".parquet")
 
 
 def check_file(out: Path, force: bool, data: Path | None) -> None:
@@ -386,7 +399,11 @@ def check_file(out: Path, force: bool, data: Path | None) -> None:
     refuse_input(out, data, "the table")
     if not is_table_file(out):
         has = f"has the suffix {out.suffix}" if out.suffix else "has no suffix"
-        raise ValueError(f"--out {str(out)!r} {has}; expected a .csv or .tsv file, which is what is written.")
+        raise ValueError(f"--out {str(out)!r} {has}; expected a {TABLE_FILES}, which is what is written.")
+    if out.suffix.lower() == ".parquet":
+        from pairflip.tables.files import need
+
+        need("pyarrow", out, "a Parquet file")
     refuse_existing_file(out, force)
 
 
@@ -409,11 +426,31 @@ def refuse_input(out: Path, source: Path | None, name: str) -> None:
 
 
 def write_lines(out: Path, header: Sequence[str], lines: Iterable[Sequence[Cell]], name: str) -> None:
-    """Write a table whole or not at all; the suffix of the file says what separates columns."""
+    """Write a table whole or not at all; the suffix of the file says how."""
     from pairflip.report.save import write_whole
 
-    text = lines_text(header, lines, _DELIMITERS[out.suffix.lower()])
-    write_whole(out, text.encode("utf-8", "backslashreplace"), name)
+    suffix = out.suffix.lower()
+    if suffix in _DELIMITERS:
+        data = lines_text(header, lines, _DELIMITERS[suffix]).encode("utf-8", "backslashreplace")
+    else:
+        data = _parquet(header, lines)
+    write_whole(out, data, name)
+
+
+def _parquet(header: Sequence[str], lines: Iterable[Sequence[Cell]]) -> bytes:
+    """A table as a Parquet file; null where there is no number."""
+    from importlib import import_module
+
+    def plain(value: Cell) -> Cell:
+        if isinstance(value, str):
+            return value.encode("utf-8", "backslashreplace").decode()
+        return None if value is None or not math.isfinite(value) else value
+
+    arrow, buffer = import_module("pyarrow"), io.BytesIO()
+    columns = [arrow.array([plain(value) for value in column]) for column in zip(*lines, strict=True)]
+    table = arrow.Table.from_arrays(columns, names=[str(plain(name)) for name in header])
+    import_module("pyarrow.parquet").write_table(table, buffer)
+    return buffer.getvalue()
 
 
 def lines_text(header: Sequence[str], lines: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:

@@ -72,7 +72,7 @@ def select(
     how: dict[str, Any] = {"engine": run.engine, "n_jobs": o.check_jobs(run.jobs)}
     how["progress"] = False if results.quiet else "log"
     o.check_cv(cv)
-    from pairflip.report.cautions import named_heavy_row
+    from pairflip.report.cautions import named_rows
     from pairflip.search.effort import as_method
     from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
     from pairflip.selection.run import identify
@@ -114,7 +114,7 @@ def select(
     if inclusion is not None:
         curve = with_posterior(curve, inclusion)
     dates = {"dates": True} if loaded.table.row_dates else {}
-    curve = replace(curve, facts={**curve.facts, **dates, **named_heavy_row(curve, loaded.table.row_names)})
+    curve = replace(curve, facts={**curve.facts, **dates, **named_rows(curve, loaded.table.row_names)})
     used = context.params | {
         "sizes": o.written_sizes(curve.settings["sizes"]), "method": selection.method, "loss": loaded.loss,
         "stability": selection.stability,
@@ -125,7 +125,7 @@ def select(
     if not posterior:
         del used["posterior"]
     settings = run_settings(context, used, folder)
-    finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full)
+    finish(curve, loaded.table, command, settings, folder, results.force, results.as_json, full, journal)
 
 
 def demo(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from pairflip.engines import Engine
 from pairflip.estimators.shared import SizeChooser, SizeGiven, SubsetModel
-from pairflip.inputs import refuse_date_target
+from pairflip.inputs import as_frame, refuse_date_target
 from pairflip.least_squares import Floats
 from pairflip.problem import SubsetProblem
 from pairflip.search.posterior import posterior
@@ -35,6 +35,7 @@ class LinearSubset(RegressorMixin, SubsetModel):
     _of_search: ClassVar[tuple[str, ...]] = ("schedule", "chains", "method", "prove")
 
     def _problem(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, least_rows: int) -> SubsetProblem:
+        y = as_frame(y, "y")
         refuse_date_target(y)
         labels = getattr(y, "columns", None)
         X, target = self._checked(X, y, least_rows, y_numeric=True, multi_output=True)
@@ -413,7 +414,7 @@ class BayesianSubsetRegressor(RegressorMixin, SubsetModel):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a frame of pandas, polars or PyArrow.
         y : (n_samples,)
             Target.
         sample_weight : (n_samples,), optional

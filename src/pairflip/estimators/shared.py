@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairflip.engines import Engine, RankTooSmall
-from pairflip.inputs import as_table, refuse_dates
+from pairflip.inputs import as_frame, as_table, refuse_dates
 from pairflip.least_squares import Floats
 from pairflip.preparation import Preparation
 from pairflip.problem import SubsetProblem
@@ -47,6 +47,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def _checked(self, X: Any, y: Any, least_rows: int, **how: Any) -> tuple[Any, Any]:
         """X as numbers, and y; what scikit-learn says about text is said with the name of the column."""
+        X, y = as_frame(X), as_frame(y, "y")
         refuse_dates(X)
         if self.preprocess is not None:  # the transformer says which values it takes
             y = validate_data(self, y=y, **how)
@@ -80,6 +81,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     def _new_rows(self, X: Any, raw: bool = False) -> Any:
         """New rows, checked, as columns of the model (m, n); if `raw`, before they are preprocessed."""
         check_is_fitted(self)
+        X = as_frame(X)
         if self._preparation is None:
             return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         X = self._raw_rows(X, reset=False)
@@ -126,7 +128,7 @@ class SubsetModel(SelectorMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """The chosen and the forced columns of X, after preprocessing if there is any."""
-        return super().transform(X) if self._preparation is None else self._transform(self._new_rows(X))
+        return super().transform(as_frame(X)) if self._preparation is None else self._transform(self._new_rows(X))
 
     def inverse_transform(self, X: Any) -> Any:
         """Rows with zeros in the place of columns that were not chosen; preprocessing cannot be undone."""
@@ -162,7 +164,7 @@ class SizeGiven(SubsetModel):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a frame of pandas, polars or PyArrow.
         y : (n_samples,) or (n_samples, n_targets)
             Target of a regressor: several targets are predicted from one set of columns, each scaled to unit variance.
             Of a classifier the labels (n_samples,) of two or more classes.
@@ -220,7 +222,7 @@ class SizeChooser(SubsetModel):
         Parameters
         ----------
         X : (n_samples, n_features)
-            Table of candidates: an array, a sparse one of SciPy, or a data frame of pandas or polars.
+            Table of candidates: an array, a sparse one of SciPy, or a frame of pandas, polars or PyArrow.
         y : (n_samples,) or (n_samples, n_targets)
             Target of a regressor: several targets are predicted from one set of columns, each scaled to unit variance.
             Of a classifier the labels (n_samples,) of two or more classes.

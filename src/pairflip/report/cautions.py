@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from pairflip.report.vocabulary import n_candidates, vocabulary, what_is_counted
 from pairflip.selection.curve import SizeCurve
 from pairflip.selection.facts import copy_words, imputed_words
 from pairflip.selection.verdict import recommended_size, uncertain
-from pairflip.text import clean, number, numbered, percent, plural, quoted, shorten
+from pairflip.text import clean, number, percent, plural, quoted, shorten
 
 _HEAVY = 0.25
 _BY_CHANCE = 0.003
@@ -107,8 +107,9 @@ def _about_rows(curve: SizeCurve) -> Iterator[Caution]:
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])
         yield Caution(
-            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row, "
-            "so errors are too low: keep one of each, or give copies the same group (--groups).",
+            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row"
+            f"{_copied(facts.get('copied_rows', []), copies)}, so errors are too low: keep one of each, or "
+            "give copies the same group (--groups).",
             "Target included: a held-out row is then predicted from its own copy.",
         )
     if "two_values" in facts:
@@ -120,8 +121,7 @@ def _about_rows(curve: SizeCurve) -> Iterator[Caution]:
         )
     if (heavy := heavy_row(curve)) is not None:
         row, share, error, without = heavy
-        name, words = facts.get("heavy_row"), vocabulary(curve)
-        row_name = numbered("row", row) if name is None else f"row {quoted(shorten(clean(name), 60), 60)}"
+        row_name, words = f"row {_row_name(facts.get('heavy_row', row))}", vocabulary(curve)
         yield Caution(
             f"One row carries {percent(share)} of the {words.loss} of all held-out rows, {row_name}: look whether "
             "its values are right.",
@@ -152,7 +152,24 @@ def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
     return row, share, float(error), float(without)
 
 
-def named_heavy_row(curve: SizeCurve, names: Sequence[str]) -> dict[str, str]:
-    """The fact that gives the name of that row, for a table whose rows have names."""
-    heavy = heavy_row(curve)
-    return {} if heavy is None else {"heavy_row": str(names[heavy[0]])}
+def _copied(pairs: Sequence[Sequence[int | str]], count: int) -> str:
+    """The first of so many rows that are copies, and of which row."""
+    if not pairs:  # a result of an older version
+        return ""
+    some = ", ".join(" of ".join(map(_row_name, pair)) for pair in pairs)
+    return f" (row {some}{f' and {count - len(pairs):,} more' if count > len(pairs) else ''})"
+
+
+def _row_name(row: int | str) -> str:
+    """A row by its name, or by its index as a number from 1."""
+    return f"{row + 1:,}" if isinstance(row, int) else quoted(shorten(clean(row), 60), 60)
+
+
+def named_rows(curve: SizeCurve, names: Sequence[str]) -> dict[str, Any]:
+    """The facts that give the names of that row and of rows that are copies, for a table whose rows have names."""
+    facts: dict[str, Any] = {}
+    if (heavy := heavy_row(curve)) is not None:
+        facts["heavy_row"] = str(names[heavy[0]])
+    if "copied_rows" in curve.facts:
+        facts["copied_rows"] = [[str(names[row]) for row in pair] for pair in curve.facts["copied_rows"]]
+    return facts

@@ -73,6 +73,7 @@ class PredictedRows:
     classes: list[str] | None = None
     risks: bool = False  # whether predictions are relative risks
     outside: NDArray[np.bool_] | None = None  # rows outside the range of the training rows, where that is known
+    known: int = 0  # how many of the rows are those that the result was made from
     halves: int = 0  # half-samples whose models are averaged; 0: one set of columns predicts
 
 
@@ -129,6 +130,11 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
         if check.concordance is not None:
             errors = f"concordance {number(check.concordance, 3)}"
         remarks.append(f"compared with {quoted(predicted.target)} in {plural(check.n_rows, 'row')}: {errors}.")
+        if predicted.known:
+            rows = "these very rows"
+            if predicted.known < check.n_rows:
+                rows = f"{predicted.known:,} of these rows"
+            remarks.append(f"the result was made from {rows}, so these errors are too low for new rows.")
     return remarks
 
 

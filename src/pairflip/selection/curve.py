@@ -92,6 +92,10 @@ class TrainingRange:
             leverage = np.sum((scaled @ self.factor) ** 2, axis=1)
         return np.asarray(leverage > self.limit)
 
+    def fits(self, X: Floats) -> bool:
+        """Whether rows X (M, d) may be those fitted on: their leverages then add up to the number of coefficients."""
+        return bool(np.isclose(np.sum(((X - self.means) / self.scales @ self.factor) ** 2), self.factor.shape[1]))
+
 
 @dataclass(frozen=True)
 class StandardErrors:

@@ -289,6 +289,11 @@ def _check_curve(curve: SizeCurve) -> None:
         value = curve.facts.get(name, low)
         fits = type(value) in (int, float) and low <= value <= high
         _require(fits, f"facts {name}", f"expected a number from {low:g} to {high:g}")
+    pairs = curve.facts.get("copied_rows", [])
+    fits = isinstance(pairs, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(row) in (int, str) for row in pair) for pair in pairs
+    )
+    _require(fits, "facts copied_rows", "expected pairs of rows")
     values = curve.facts.get("two_values", [0, 1])
     fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
     _require(fits, "facts two_values", "expected two numbers")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
 _STRONG = 0.3  # ... and above this
 _COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
-_NAMED = 3  # copies of the target that a sentence names
+_NAMED = 3  # copies of the target, and of rows, that a sentence names
 _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
 _BLOCK = 2**18  # numbers of the table that are looked at together
 
@@ -39,6 +39,7 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
 
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
+    ``copied_rows``: the first of these with the rows that they repeat, by index (the command line has names instead);
     ``two_values``: the two values of a target that has no others and is treated as a number; ``stands_for``: how many
     rows and blocks of rows the moments are of, and what was missing. (``p_value``, see
     `shuffled_targets`, and for counts with an offset ``error_of_the_mean`` are added to them in a curve.)
@@ -60,7 +61,8 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
             facts["autocorrelation"] = round(r, 3)
         if values.size == 2 and problem.loss.squared:
             facts["two_values"] = values.tolist()
-    facts["identical_rows"] = identical_rows(problem.X if present.all() else problem.X[present], y)
+    copies = np.flatnonzero(present)[identical_rows(problem.X if present.all() else problem.X[present], y)]
+    facts |= {"identical_rows": len(copies), "copied_rows": copies[:_NAMED].tolist()}
     return {name: fact for name, fact in facts.items() if fact}
 
 
@@ -169,13 +171,13 @@ def separated_folds(curve: SizeCurve, problem: SubsetProblem, folds: Folds) -> d
     return separated
 
 
-def identical_rows(X: Any, y: Floats) -> int:
-    """How many rows equal an earlier one in every column and in the target."""
+def identical_rows(X: Any, y: Floats) -> Ints:
+    """Rows that equal an earlier one in every column and in the target, and these (n, 2)."""
     weights = np.random.default_rng(0).uniform(1.0, 2.0, X.shape[1])
     mark = np.where(np.isfinite(X @ weights), X @ weights, 0.0)  # equal rows have equal marks; few others do
     order = np.argsort(mark, kind="stable")
     near = np.isclose(mark[order][1:], mark[order][:-1], rtol=1e-9, atol=0.0)
-    alike = order[np.union1d(np.flatnonzero(near), np.flatnonzero(near) + 1)]
+    alike = np.sort(order[np.union1d(np.flatnonzero(near), np.flatnonzero(near) + 1)])
     rows = X[alike].tocsr() if is_sparse(X) else X
 
     def written(place: int, row: int) -> bytes:
@@ -184,8 +186,9 @@ def identical_rows(X: Any, y: Floats) -> int:
         part = slice(rows.indptr[place], rows.indptr[place + 1])
         return b"".join(each.tobytes() for each in (rows.indices[part], rows.data[part], y[row]))
 
-    different = {written(place, row) for place, row in enumerate(alike.tolist())}
-    return int(alike.size - len(different))
+    first: dict[bytes, int] = {}
+    pairs = [(row, first.setdefault(written(place, row), row)) for place, row in enumerate(alike.tolist())]
+    return np.array([pair for pair in pairs if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)
 
 
 SHUFFLES, FEWEST_SHUFFLES = 199, 59

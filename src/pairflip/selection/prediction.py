@@ -239,6 +239,26 @@ def outside(curve: SizeCurve, X: Floats, size: int) -> NDArray[np.bool_] | None:
     return known.outside(X)
 
 
+def training_rows(curve: SizeCurve, y: Floats, X: Floats, size: int) -> int:
+    """How many rows with the targets y (M,), or times and events (M, 2), are those that the curve was made from.
+
+    They are all of them or none, in any order: by their targets and the moments of the model's columns X (M, d).
+    """
+    if not curve.single_rows or curve.targets is not None:
+        return 0
+    q, known = curve.n_outputs, curve.training_ranges if size != AVERAGE else None
+    observed = curve.observed if curve.survival is None else curve.survival.times
+    seen = np.full(curve.n_rows, np.nan)
+    seen[curve.held_out_rows[::q]] = observed.reshape(-1, q).argmax(axis=1) if q > 1 else observed
+    given = y if y.ndim == 1 else y[:, 0]
+    same = np.isfinite(X).all(axis=1) & np.isin(given, seen)
+    if not np.array_equal(np.sort(given[same]), np.sort(seen)):
+        return 0
+    moments = None if known is None else known[curve.at(size)]
+    fits = moments.fits(X[same]) if moments is not None else np.unique(seen).size > seen.size // 2
+    return seen.size if fits else 0
+
+
 def outside_words(outside: NDArray[np.bool_], names: Sequence[str] | None = None) -> str:
     """The sentence on rows outside the range of the training rows: by their names, or numbers from 1."""
     rows = np.flatnonzero(outside).tolist()

@@ -6,6 +6,7 @@ A column that does not fit is refused with what it holds and the shortest fix.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
+from pairflip.sparse import is_sparse
 from pairflip.tables.categories import may_be_categories, may_be_classes, sorted_labels
 from pairflip.tables.errors import MANY, TableError, raise_all
 from pairflip.tables.kinds import (
@@ -64,8 +66,13 @@ def as_candidates(
     if nonsense and not drop_text:
         raise odd_columns(raw, nonsense, rows_are_named)
     kinds = {j: describe(odd[j], raw.reading) for j in nonsense}
+    slips = [j for j in nonsense if kinds[j] == "text" and _is_mostly_numbers(odd[j], raw.reading)]
     for kind in KINDS:
-        dropped += change("column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind))
+        dropped += change(
+            "column", f"of {kind} dropped", (names[j] for j in nonsense if kinds[j] == kind and j not in slips)
+        )
+    for drop in change("column", "of numbers with text dropped", (names[j] for j in slips)):
+        dropped.append(replace(drop, says=f"{drop} ({_first_cell(raw, slips[0])})"))
     numbers = {j: values for j, values in converted.items() if values is not None}
     usable = [j for j in at if j in numbers or j not in odd]
     if not usable:
@@ -91,6 +98,10 @@ def without_missing(
     """The same table with every value finite; to "keep" leaves NaN in candidates that are not `used` otherwise."""
     if missing not in (None, *MISSING):
         raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows', 'drop-columns' or 'keep'.")
+    if is_sparse(X):
+        if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+            raise TableError("The sparse matrix or its target has missing or infinite values; expected finite numbers.")
+        return X, y, names, row_names, []
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")
@@ -183,9 +194,8 @@ def odd_target(raw: Raw, at: int) -> TableError:
 def odd_column(raw: Raw, at: int, subject: str, otherwise: str) -> TableError:
     """One column that must hold numbers; `otherwise` is the fix where no other reading makes it numbers."""
     kind = describe(raw.frame[at], raw.reading)
-    row, value = _telling(raw, at)
     fix = otherwise if kind in WORDS else how_to_read(raw, at)
-    return TableError(f"{subject} holds {kind} ({numbered('row', row)}: {quoted(value)}); expected numbers: {fix}.")
+    return TableError(f"{subject} holds {kind} ({_first_cell(raw, at)}); expected numbers: {fix}.")
 
 
 def odd_columns(raw: Raw, bad: Sequence[int], rows_are_named: bool) -> TableError:
@@ -203,17 +213,19 @@ def odd_columns(raw: Raw, bad: Sequence[int], rows_are_named: bool) -> TableErro
         )
     elif words:
         categories = [j for j in words if may_be_categories(raw, j)]
-        fixes.append(_about_words(len(bad), None if label in categories else index, [names[j] for j in categories]))
+        slips = all(_is_mostly_numbers(frame[j], raw.reading) for j in words)
+        about = [names[j] for j in categories]
+        fixes.append(_about_words(len(bad), None if label in categories else index, about, slips))
     end = f"; expected numbers: {'; '.join(fixes)}."
     if len(set(kinds.values())) == 1:
-        row, value = _telling(raw, bad[0])
         verb = "holds" if len(bad) == 1 else "hold"
         start = f"{plural(len(bad), 'column')} of the table {verb} {kinds[bad[0]]}: "
-        end = f" ({numbered('row', row)}: {quoted(value)})" + end
+        end = f" ({_first_cell(raw, bad[0])})" + end
         shown = [quoted(names[j]) for j in kinds]
     else:
         start = f"{plural(len(bad), 'column')} are not numbers: "
-        shown = [f"{quoted(names[j])} ({kind})" for j, kind in kinds.items()]
+        cells = {bad[0]: f", {_first_cell(raw, bad[0])}"}
+        shown = [f"{quoted(names[j])} ({kind}{cells.get(j, '')})" for j, kind in kinds.items()]
     more = f" and {len(bad) - len(shown):,} more" if len(bad) > len(shown) else ""
     return TableError(start + ", ".join(shown) + more + end)
 
@@ -256,6 +268,18 @@ def _settled(frame: pd.DataFrame, at: int, marks: Marks) -> list[Marks]:
     return fitting or of_column
 
 
+def _first_cell(raw: Raw, at: int) -> str:
+    """Row and text of the first value of a column that is not a number."""
+    row, value = _telling(raw, at)
+    return f"{numbered('row', row)}: {quoted(value)}"
+
+
+def _is_mostly_numbers(column: pd.Series[Any], marks: Marks) -> bool:
+    """Whether at least half of the values of a column with text are written as numbers."""
+    some = column[column.notna()].iloc[:FEW]
+    return 2 * sum(is_number(value, marks) for value in some) >= len(some)
+
+
 def _telling(raw: Raw, at: int) -> tuple[int, str]:
     """Row and text of the first value that is not a number, if possible of one that has a single meaning."""
     for row, value in enumerate(raw.frame[at].to_numpy(object)):
@@ -275,7 +299,7 @@ def _has_fractions(frame: pd.DataFrame) -> bool:
     return False
 
 
-def _about_words(count: int, index: str | None, categories: Sequence[str]) -> str:
+def _about_words(count: int, index: str | None, categories: Sequence[str], slips: bool) -> str:
     """What to do about columns of text and dates."""
     if categories:
         commas = any("," in name for name in categories)
@@ -285,7 +309,11 @@ def _about_words(count: int, index: str | None, categories: Sequence[str]) -> st
         return f"{names}read categories as 0 and 1 with --categories {shown}, or leave {them} out with --drop-text"
     if count == 1:
         leave_out = "leave it out with --drop-text, or encode it"
+        if slips:
+            return "correct such values or leave them empty, or leave the column out with --drop-text"
         return leave_out if index is None else f"take it as row names with {index}, or {leave_out}"
+    if slips:
+        return "correct such values or leave them empty, or leave the columns out with --drop-text"
     if index is None:
         return "leave them out with --drop-text, or encode them"
     return f"take one as row names with {index} and leave the others out with --drop-text, or encode them"
@@ -293,6 +321,4 @@ def _about_words(count: int, index: str | None, categories: Sequence[str]) -> st
 
 def _may_name_rows(column: pd.Series[Any], first: bool) -> bool:
     """Whether a column of words looks like names of the rows and not like numbers with a slip."""
-    present = column[column.notna()]
-    numbers = sum(is_number(value) for value in present.iloc[:FEW])
-    return 2 * numbers < min(len(present), FEW) and (first or bool(present.is_unique))
+    return not _is_mostly_numbers(column, Marks()) and (first or bool(column[column.notna()].is_unique))

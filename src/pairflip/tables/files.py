@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairflip.sparse import is_sparse
 from pairflip.tables.columns import visible_names
 from pairflip.tables.errors import TableError, not_of_kind, perhaps, refuse_damaged, shown_path
 from pairflip.tables.kinds import Marks
-from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of
-from pairflip.tables.text_files import read_text, too_long
+from pairflip.tables.raw import MISSING_WORDS, Change, Raw, change, names_at_the_front, texts_of, units_left_out
+from pairflip.tables.text_files import LINES, are_units, read_text, too_long
 from pairflip.text import listed, plural, quoted
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat")
 PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow", ".ipc")
 EXCEL = (".xlsx", ".xlsm")
+TABLES = (*TEXT, *PARQUET, *ARROW, *EXCEL, ".npz", ".npy")
 LARGE = 1000
 """A NumPy archive of fewer columns is read as all other files are."""
 
@@ -104,7 +106,7 @@ def _read_file(
         if suffix in ARROW:
             return read_arrow(file)
         if suffix == ".npz":
-            return read_npz(file)
+            return read_npz(file, target)
         if suffix == ".npy":
             return read_npy(file, target)
         if suffix in EXCEL:
@@ -229,18 +231,30 @@ def arrow_reader(source: Any) -> Any:
     return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
 
-def read_npz(path: Path) -> Raw:
-    """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``."""
+def read_npz(path: Path, target: str | None) -> Raw:
+    """Read a NumPy archive: ``X`` (M, N), ``y`` (M,) which becomes a column of that name, and perhaps ``names``.
+
+    Of a sparse matrix that SciPy saved, columns are called x0, x1, ...
+    """
     refusal = (
         f"{path.name!r} cannot be read as a NumPy archive of plain arrays; expected what "
         "np.savez(file, X=X, y=y, names=names) writes, without Python objects."
     )
     with refuse_damaged(refusal), np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
+        if {"format", "shape", "data"} <= {*archive.files}:
+            from scipy.sparse import csc_array, load_npz
+
+            arrays: dict[str, Any] = {"X": csc_array(load_npz(path))}
+        else:
+            arrays = {key: archive[key] for key in archive.files if key in ("X", "y", "names")}
         holds = listed(archive.files) or "no arrays"
     if "X" not in arrays:
-        raise TableError(f"{path.name!r} holds {holds}; expected an array X, and y and names.")
+        raise TableError(f"{path.name!r} holds {holds}; expected an array X, and y and names, or a sparse matrix.")
     X, y = arrays["X"], arrays.get("y")
+    if is_sparse(X):
+        if X.dtype.kind not in "iufb":
+            raise TableError(f"{path.name!r} holds a sparse matrix of {X.dtype}; expected real numbers.")
+        return _from_arrays(X.astype(np.float64), [f"x{j}" for j in range(X.shape[1])], *_target_file(target, X))
     if X.ndim != 2:
         raise TableError(f"{path.name!r} has X of shape {X.shape}; expected a table of shape (rows, columns).")
     given = arrays.get("names")
@@ -253,7 +267,8 @@ def read_npz(path: Path) -> Raw:
     if y is not None and y.shape not in ((len(X),), (len(X), 1)):
         raise TableError(f"{path.name!r} has y of shape {y.shape} for {len(X)} rows; expected one value per row.")
     plain = X.dtype in (np.float32, np.float64) and (y is None or y.dtype.kind in "iufb")
-    return _from_arrays(X, names, y, "y", is_array=plain and X.shape[1] >= LARGE)
+    y, called = (y, "y") if y is not None else _target_file(target, X)
+    return _from_arrays(X, names, y, called, is_array=plain and X.shape[1] >= LARGE)
 
 
 def read_excel(path: Path, sheet: str | None) -> Raw:
@@ -273,11 +288,17 @@ def read_excel(path: Path, sheet: str | None) -> Raw:
             others = "" if sheet is not None or len(sheets) < 2 else f"; {about_sheets(chosen, sheets[1:])}"
             raise TableError(f"{path.name!r} has an empty sheet {quoted(chosen)}; expected a header and rows{others}.")
         frame = pd.read_excel(book, skiprows=1, **options)
+        texts = [texts_of(frame[j].iloc[:LINES]) for j in frame]
+        first_rows = [list(row) for row in zip(*texts, strict=True)]
+        units = first_rows[0] if are_units(first_rows) else []
+        if units:
+            frame = pd.read_excel(book, skiprows=2, **options)
     names = ["" if pd.isna(name) else str(name) for name in header.iloc[0]]
     names += [""] * (frame.shape[1] - len(names))
     several = tuple(sheets) if sheet is None and len(sheets) > 1 else ()
     says = about_sheets(chosen, sheets[1:])
     notes = [Change("sheet", "read, the first of several", (chosen,), says)] if several else []
+    notes += units_left_out(units)
     if len(names) > 1 and names[0] == "" and frame.shape[1]:
         frame, rows, note = names_at_the_front(frame, texts_of(frame[0]))
         return Raw(frame, names[1:], rows, [*notes, note], sheets=several)
@@ -309,31 +330,37 @@ def _from_frame(frame: pd.DataFrame) -> Raw:
     return Raw(frame, names, [str(name) for name in index], [note], index_name=called)
 
 
-def _from_arrays(X: NDArray[Any], names: list[str], y: NDArray[Any] | None, target: str, is_array: bool) -> Raw:
+def _from_arrays(X: Any, names: list[str], y: NDArray[Any] | None, target: str, is_array: bool = True) -> Raw:
     """Columns that are views of X (M, N), behind the target y (M,) or (M, 1) where there is one."""
     import pandas as pd
 
-    frame = pd.DataFrame(X, copy=False)
+    sparse = X if is_sparse(X) else None
+    of_sparse: Any = pd.DataFrame.sparse
+    frame: Any = pd.DataFrame(X, copy=False) if sparse is None else of_sparse.from_spmatrix(X)
     if y is None:
-        return Raw(frame, names, is_array=is_array)
+        return Raw(frame, names, is_array=is_array, sparse=sparse)
     frame.insert(0, "target", y.reshape(-1))
-    frame.columns = range(frame.shape[1])  # type: ignore[assignment]
-    return Raw(frame, [target, *names], target=target, is_array=is_array)
+    frame.columns = range(frame.shape[1])
+    return Raw(frame, [target, *names], target=target, is_array=is_array, sparse=sparse)
 
 
 def read_npy(path: Path, target: str | None) -> Raw:
     """Map a NumPy file of one array (M, N); columns are called x0, x1, ..."""
     X = mapped_table(path)
-    names = [f"x{j}" for j in range(X.shape[1])]
+    return _from_arrays(X, [f"x{j}" for j in range(X.shape[1])], *_target_file(target, X))
+
+
+def _target_file(target: str | None, X: Any) -> tuple[NDArray[Any] | None, str]:
+    """The target of the rows of X (M, N) in a NumPy file of its own, and its name; None where no file is named."""
     if target is None or not target.lower().endswith(".npy"):
-        return _from_arrays(X, names, None, "", is_array=True)
-    file = Path(target).expanduser()
+        return None, ""
+    file, rows = Path(target).expanduser(), X.shape[0]
     if not file.is_file():
         raise TableError(f"--target {shown_path(file)} does not exist; expected a NumPy file with one value per row.")
     y = np.array(_mapped(file, "one value per row"))
-    if y.shape not in ((len(X),), (len(X), 1)):
-        raise TableError(f"{file.name!r} has shape {y.shape} for {len(X)} rows; expected one value per row.")
-    return _from_arrays(X, names, y, file.stem, is_array=True)
+    if y.shape not in ((rows,), (rows, 1)):
+        raise TableError(f"{file.name!r} has shape {y.shape} for {rows} rows; expected one value per row.")
+    return y, file.stem
 
 
 def mapped_table(path: Path) -> NDArray[Any]:

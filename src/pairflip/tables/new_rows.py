@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pairflip.least_squares import Floats
-from pairflip.tables.categories import column_labels, indicators, labels_of
+from pairflip.tables.categories import column_labels, filled_words, indicators, labels_of
 from pairflip.tables.cleaning import odd_column
 from pairflip.tables.columns import numbers_the_rows, position
 from pairflip.tables.errors import TableError, close_matches, noted, raise_all
@@ -48,6 +48,8 @@ def read_new_rows(
     thousands: str | None = None,
     classes: Sequence[str] | None = None,
     categories: Mapping[str, Mapping[str, str]] | None = None,
+    references: Mapping[str, str] | None = None,
+    filled: Mapping[str, str] | None = None,
 ) -> NewRows:
     """Read the columns that a model needs from a file of new rows."""
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index or usual_index)
@@ -70,7 +72,8 @@ def read_new_rows(
     problems: list[str] = []
     for j, (at, name) in enumerate(zip(places, wanted, strict=True)):
         if at is not None and name in made:
-            X[:, j] = indicators(labels_of(raw.frame[at]), [made[name][1][name]])[:, 0]
+            column, levels = made[name]
+            X[:, j] = indicators(labels_of(raw.frame[at], (filled or {}).get(column)), [levels[name]])[:, 0]
         elif at is not None:
             with noted(problems):
                 X[:, j] = _column(raw, at, name, "which the model needs")
@@ -81,7 +84,7 @@ def read_new_rows(
         y, about_target = None if y is None or also is None else np.column_stack([y, also]), about_target + more
     others = (aim, happened, index_at, *(position(column, names) for column in categories or ()))
     notes = [*raw.dropped, *_read_notes(raw, places), *_columns(raw, known, others), *about_target]
-    notes += _unknown_levels(raw, dict(made.values()))
+    notes += _unknown_levels(raw, dict(made.values()), references or {}, filled or {})
     absent = [name for name, at in zip(wanted, places, strict=True) if at is None]
     return NewRows(X, absent, y, rows, source, notes)
 
@@ -162,18 +165,24 @@ def _read_notes(raw: Raw, places: Sequence[int | None]) -> list[Change]:
     return notes + about_commas(raw, used)
 
 
-def _unknown_levels(raw: Raw, used: Mapping[str, Mapping[str, str]]) -> list[Change]:
-    """Rows of a category that the result does not know."""
+def _unknown_levels(
+    raw: Raw, used: Mapping[str, Mapping[str, str]], references: Mapping[str, str], filled: Mapping[str, str]
+) -> list[Change]:
+    """Rows of a category that the result does not know, and rows that have none and count as one."""
     notes = []
     for column, levels in used.items():
         at = position(column, raw.names)
         if at is not None:
-            labels = labels_of(raw.frame[at])
-            new = [label for label in labels if label is not None and label not in levels.values()]
+            labels, known = labels_of(raw.frame[at]), {references.get(column), *levels.values()}
+            if None in labels and column in filled:
+                says = f"in the column {quoted(column)}, {filled_words(labels.count(None), filled[column])}"
+                notes.append(Change("row", "without a category, filled in", (column,), says))
+            new = [label for label in labels if label is not None and label not in known]
             if new:
                 says = (
                     f"{plural(len(new), 'row')} with a category of {quoted(column)} that the result has not seen "
                     f"({listed(dict.fromkeys(new))}): all its columns are 0 there"
+                    + (f", as for {quoted(references[column])}" if column in references else "")
                 )
                 notes.append(Change("row", "of a category that was not seen", (column,), says))
     return notes

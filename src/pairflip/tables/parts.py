@@ -7,6 +7,7 @@ sums. Parquet, CSV and Arrow files are read by pyarrow, NumPy files are mapped.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.blocks import Rows
-from pairflip.tables.categories import MOST_LEVELS, Category, indicators
+from pairflip.tables.categories import MOST_LEVELS, Category, find_references, indicators, most_frequent
 from pairflip.tables.columns import matching, select
 from pairflip.tables.errors import TableError, shown_path
 from pairflip.tables.files import ARROW, PARQUET, TEXT, arrow_reader, mapped_table, need, suffix_of, unlike
-from pairflip.tables.raw import MISSING_WORDS, change
+from pairflip.tables.raw import NO_VALUE, change, units_left_out
 from pairflip.tables.table import Table
 from pairflip.tables.text_files import SPACES, find_layout
 from pairflip.text import label_text, plural, quoted
@@ -98,6 +99,7 @@ def open_stream(
     keep: Sequence[str] = (),
     drop_text: bool = False,
     categories: Sequence[str] = (),
+    reference: Sequence[str] = (),
 ) -> Stream:
     """Decide by the first rows which columns a table in parts has, and find the levels of its categories."""
     kinds = _kinds_of_columns(files[0])
@@ -128,27 +130,36 @@ def open_stream(
         )
     dropped += change("column", "of text or dates dropped", (names[j] for j in odd))
     used = [names[j] for j in candidates if j not in odd]
-    levels = _categories(files, [names[j] for j in sorted(wanted)], set(names))
+    levels, often = _categories(files, [names[j] for j in sorted(wanted)], set(names))
+    asked = find_references(reference, levels.values())
+    references = {name: asked.get(name) or often[name] for name in levels}
+    levels = {name: category.without(references[name]) for name, category in levels.items()}
     plain = [name for name in used if name not in levels]
     made = [name for category in levels.values() for name in category.level_of]
     table = Table(
         X=np.empty((0, len(plain) + len(made))), y=np.empty(0), names=[*plain, *made], row_names=[],
         target=",".join(targets), source=files[0].name + (f" and {len(files) - 1} more" if len(files) > 1 else ""),
-        dropped=dropped, notes=[category.note() for category in levels.values()],
+        dropped=dropped, references=references,
+        notes=[
+            *units_left_out(find_layout(files[0]).units if suffix_of(files[0]) in TEXT else []),
+            *(category.note(references[name], name in asked) for name, category in levels.items()),
+        ],
         categories={name: category.level_of for name, category in levels.items()},
     )  # fmt: skip
     return Stream(files, table, targets, [*plain, *levels, *targets, *beside], weights)
 
 
-def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -> dict[str, Category]:
-    """The levels of columns of categories, from a pass over these columns alone."""
+def _categories(
+    files: Sequence[Path], wanted: Sequence[str], taken: set[str]
+) -> tuple[dict[str, Category], dict[str, str]]:
+    """The levels of columns of categories, and the most frequent ones, from a pass over these columns alone."""
     if not wanted:
-        return {}
-    labels: dict[str, set[str]] = {name: set() for name in wanted}
+        return {}, {}
+    labels: dict[str, Counter[str]] = {name: Counter() for name in wanted}
     for file in files:
         for batch in _batches(file, list(wanted), set(wanted)):
             for name in wanted:
-                labels[name] |= {label for label in set(_labels(batch[name])) if label is not None}
+                labels[name].update(label for label in _labels(batch[name]) if label is not None)
                 if len(labels[name]) > MOST_LEVELS:
                     raise TableError(
                         f"The column {quoted(name)} of --categories has more than {MOST_LEVELS} different values; "
@@ -158,7 +169,12 @@ def _categories(files: Sequence[Path], wanted: Sequence[str], taken: set[str]) -
         if len(found) < 2:
             raise TableError(f"The column {quoted(name)} of --categories has {plural(len(found), 'value')}; expected "
                              "at least two categories.")  # fmt: skip
-    return {name: Category.of(name, found, taken) for name, found in labels.items()}
+    levels = {name: Category.of(name, found, taken) for name, found in labels.items()}
+    often = {
+        name: most_frequent(each, [labels[name][level] for level in each.level_of.values()])
+        for name, each in levels.items()
+    }
+    return levels, often
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -280,7 +296,7 @@ def _text_reader(file: Path, columns: list[str] | None, as_text: set[str]) -> An
         parse_options=csv.ParseOptions(delimiter=layout.separator, newlines_in_values=False),
         convert_options=csv.ConvertOptions(
             column_types=types, include_columns=columns, strings_can_be_null=True,
-            null_values=["", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS],
+            null_values=list(NO_VALUE),
         ),
     )  # fmt: skip
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Besides what pandas takes for missing (empty, NA, N/A, NaN, null, None, #N/A ...): Weka, SAS, spreadsheets.
 MISSING_WORDS = ("?", ".", "-", "na", "n.a.", "N.A.", "NaT", "#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!")
 
+NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "None", "#N/A", "NULL", *MISSING_WORDS)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -66,6 +68,7 @@ class Raw:
     sheets: tuple[str, ...] = ()  # of a workbook of which none was asked for: the one that was read, then the others
     target: str | None = None  # name of the first column, where the file sets the target apart
     is_array: bool = False  # one array of numbers, none of which number the rows; large ones are used without a copy
+    sparse: Any = None  # the same columns but the target, where the file holds a sparse matrix (M, N), by columns
     originals: list[str] = field(default_factory=list)  # names in the file: empty where a column has none
     renamed: list[Change] = field(default_factory=list)
     dropped: list[Change] = field(default_factory=list)  # blank columns
@@ -78,6 +81,16 @@ class Raw:
     def names_in(self, at: int) -> list[str]:
         """A column as names of the rows."""
         return [f"{value:.15g}" for value in self.frame[at]] if self.is_array else texts_of(self.frame[at])
+
+
+def units_left_out(units: Iterable[str]) -> list[Change]:
+    """The remark on a row of units, or none where there is no such row."""
+    found = [unit for unit in units if unit not in NO_VALUE]
+    says = (
+        f"the row below the header holds units or other words ({listed(found)}) and no numbers; it was left out, and "
+        "rows count from the next"
+    )
+    return [Change("row", "of units, left out", tuple(found), says)] if found else []
 
 
 def names_at_the_front(frame: pd.DataFrame, row_names: Iterable[object]) -> tuple[pd.DataFrame, list[str], Change]:

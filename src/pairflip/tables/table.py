@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from pairflip.inputs import data_hash
 from pairflip.least_squares import Floats
 from pairflip.projection import column_blocks
+from pairflip.sparse import dense
 from pairflip.tables.categories import (
+    NO_CATEGORY,
     as_classes,
     column_labels,
     find_categories,
+    find_references,
     indicators,
     labels_of,
     may_be_classes,
+    most_frequent,
 )
 from pairflip.tables.cleaning import as_candidates, as_target, without_missing
 from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names
@@ -43,7 +47,7 @@ class Table:
     ----------
     X : (M, N) float64, C order
         Candidates. Those of NumPy files with many columns are as the file holds them: float32 or float64, in any order,
-        perhaps mapped from the file.
+        perhaps mapped from the file. A sparse matrix stays sparse, by columns.
     y : (M,) float64
         Target.
     names : N names
@@ -64,6 +68,10 @@ class Table:
         Labels of the classes that y (then 0, 1, ...) stands for.
     categories : dict of levels by column
         Of each such column of the file, what its columns of 0 and 1 are called and which level each stands for.
+    references : dict of str by column
+        The level of each such column that has no column of 0 and 1.
+    filled : dict of str by column
+        The level of each such column that rows without one count as, where missing values are kept.
     index : str or None
         The column that the names of the rows come from.
     event : str or None
@@ -81,6 +89,8 @@ class Table:
     row_dates: bool = False
     classes: list[str] | None = None
     categories: dict[str, dict[str, str]] = field(default_factory=dict)
+    references: dict[str, str] = field(default_factory=dict)
+    filled: dict[str, str] = field(default_factory=dict)
     index: str | None = None
     event: str | None = None
 
@@ -109,6 +119,7 @@ def read_table(
     thousands: str | None = None,
     classes: bool | None = False,
     categories: Iterable[str] | Literal[True] = (),
+    reference: Iterable[str] = (),
     used: Iterable[str] = (),
 ) -> Table:
     """Read a table of candidates and a target.
@@ -117,11 +128,12 @@ def read_table(
     ----------
     path : str or Path
         ``.csv``, ``.tsv``, ``.txt``, ``.dat`` (with commas, semicolons, tabs, bars or runs of spaces, in UTF-8 or
-        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names), ``.npy`` (one
-        array, whose columns are called x0, x1, ...), ``.xlsx``. Columns have names, in the first row of text tables.
+        UTF-16; also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``, ``.npz`` (arrays X, y, names, or a sparse
+        matrix), ``.npy`` (one array), ``.xlsx``. Columns have names, in the first row of text tables; those of
+        ``.npy`` files and of sparse matrices are called x0, x1, ...
     target : str
-        Column to predict; in an ``.npz`` file with y it need not be given, and beside an ``.npy`` file it may be
-        another ``.npy`` file that holds the target alone.
+        Column to predict; in an ``.npz`` file with y it need not be given, and beside a NumPy file without it may
+        be another ``.npy`` file that holds the target alone.
     drop, keep : lists of str
         Columns to leave out, or the only ones to choose from: names, or regular expressions between slashes
         (``/^gene_/``), which may match anywhere in a name.
@@ -132,7 +144,8 @@ def read_table(
     missing : {"drop-rows", "drop-columns", "keep"}, optional
         What to leave out because of missing or infinite values, which are refused otherwise; "keep": only rows that
         lack the target or a column of `used`, other values are NaN. Missing is what is empty or reads NA, N/A, NaN,
-        null, None, ``?``, ``.``, ``-`` or a spreadsheet's error. In a row without a category all its columns are 0.
+        null, None, ``?``, ``.``, ``-`` or a spreadsheet's error. Rows without a category count as one called
+        "missing" if they are two or more, otherwise as the most frequent one.
     sheet : str, optional
         Sheet of a workbook, the first one otherwise.
     decimal : {".", ","}, optional
@@ -144,8 +157,11 @@ def read_table(
         20 kinds.
     categories : list of str, or True
         Columns of categories (names, or expressions as in `drop`; True: all columns of text that can be), each of which
-        becomes columns of 0 and 1 behind all others: ``race`` becomes ``race=a``, ``race=b``, ... They make up a group
-        of ``Table.groups``. Categories are at least two and at most 20 different values, each in two rows or more.
+        becomes columns of 0 and 1 behind all others: ``race`` becomes ``race=a``, ``race=b``, ..., all but the
+        reference. They make up a group of ``Table.groups``. Categories are at least two and at most 20 different
+        values, each in two rows or more.
+    reference : list of str
+        References as ``column=category``; otherwise the category in most rows is the reference.
     used : list of str
         Columns that stay what they are. A first column called ``Unnamed: 0``, or of 0, 1, 2, ... or 1, 2, 3, ...,
         otherwise names the rows, or is left out where they have names; not if `keep` or `categories` have it.
@@ -158,8 +174,8 @@ def read_table(
     raw = read_raw(path, sheet=sheet, decimal=decimal, thousands=thousands, index=index, target=target)
     source = Path(path).name
     by_name = [] if categories is True else categories
-    keep, drop, used, by_name = (
-        [each] if isinstance(each, str) else list(each) for each in (keep, drop, used, by_name)
+    keep, drop, used, by_name, reference = (
+        [each] if isinstance(each, str) else list(each) for each in (keep, drop, used, by_name, reference)
     )
     if raw.is_array and by_name:
         raise TableError(f"{source!r} holds numbers only, and --categories is given; expected a table with text.")
@@ -177,19 +193,31 @@ def read_table(
             y, labels = as_classes(column_labels(column), label)
         else:
             y, about_values = as_target(raw, chosen.target)
-    kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name)
-    made, about_categories = list[Floats](), list[Change]()
+    kinds = find_categories(raw, chosen.candidates, True if categories is True else by_name, missing == "keep")
+    asked = find_references(reference, kinds.values())
+    made, gaps, about_categories = list[Floats](), dict[str, int](), list[Change]()
+    references, filled = dict[str, str](), dict[str, str]()
     for j, category in kinds.items():
-        zeros_and_ones = indicators(labels_of(raw.frame[j]), category.level_of.values())
-        gaps = int(np.isnan(zeros_and_ones[:, 0]).sum())
-        if missing is None and gaps:
-            problems.append(category.without_level(gaps))
-        made.append(np.nan_to_num(zeros_and_ones) if missing in (None, "keep") else zeros_and_ones)
-        about_categories.append(category.note(gaps if missing == "keep" else 0))
+        name, levels, labels_here = category.name, [*category.level_of.values()], labels_of(raw.frame[j])
+        zeros_and_ones = indicators(labels_here, levels)
+        gaps[name] = labels_here.count(None)
+        if missing is None and gaps[name]:
+            problems.append(category.without_level(gaps[name]))
+            zeros_and_ones = np.nan_to_num(zeros_and_ones)
+        if missing == "keep":
+            filled[name] = NO_CATEGORY
+            if NO_CATEGORY not in levels:
+                filled[name] = most_frequent(category, np.nansum(zeros_and_ones, axis=0))
+            zeros_and_ones = indicators(labels_of(raw.frame[j], filled[name]), levels)
+        made.append(zeros_and_ones)
     X, columns, text, lost = np.empty((len(y), 0)), list[str](), list[Change](), list[Change]()
     others = [j for j in chosen.candidates if j not in kinds]
     named = chosen.index is not None or raw.row_names is not None
-    as_it_is = _without_copy(raw.frame, others) if raw.is_array and len(others) >= LARGE else None
+    as_it_is: Any = None
+    if raw.sparse is not None:
+        as_it_is = raw.sparse[:, [j - (raw.target is not None) for j in others]]
+    elif raw.is_array and len(others) >= LARGE:
+        as_it_is = _without_copy(raw.frame, others)
     if as_it_is is not None:
         X, columns = as_it_is, [names[j] for j in others]
     elif others or not kinds:
@@ -206,6 +234,15 @@ def read_table(
     with noted(problems):
         X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
     raise_all(problems)
+    for j, category in kinds.items():
+        if not category.level_of.keys() <= {*columns}:
+            continue  # it was left out because of its gaps
+        at = [columns.index(name) for name in category.level_of]
+        name, level = category.name, asked.get(category.name) or most_frequent(category, X[:, at].sum(axis=0))
+        references[name], kinds[j] = level, category.without(level)
+        without = at[[*category.level_of.values()].index(level)]
+        X, columns = np.delete(X, without, axis=1), columns[:without] + columns[without + 1 :]
+        about_categories.append(kinds[j].note(level, name in asked, gaps[name], filled.get(name)))
     if labels is not None:  # rows that were left out may have taken a class with them
         as_classes([labels[int(code)] for code in y.tolist()], label)
     notes = [
@@ -217,8 +254,8 @@ def read_table(
         dropped=raw.dropped + chosen.dropped + text + lost, notes=notes,
         row_dates=named and in_order(rows, raw.index_name if chosen.index is None else names[chosen.index]),
         classes=labels,
-        categories={each.name: each.level_of for each in kinds.values() if each.level_of.keys() <= {*columns}},
-        index=None if chosen.index is None else names[chosen.index],
+        categories={each.name: each.level_of for each in kinds.values() if each.name in references},
+        references=references, filled=filled, index=None if chosen.index is None else names[chosen.index],
     )  # fmt: skip
 
 
@@ -259,7 +296,7 @@ def _constant_columns(X: NDArray[Any], names: Sequence[str]) -> list[Change]:
     """Columns with a single value, looked at in blocks, since X may be large."""
     constant: list[int] = []
     for part in column_blocks(*X.shape):
-        block = X[:, part]
+        block = dense(X[:, part])
         constant += (part.start + np.flatnonzero((block[:1] == block).all(axis=0))).tolist()
     return change("column", "with a single value, kept", (names[j] for j in constant))
 

@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 
 from pairflip.tables.errors import TableError
 from pairflip.tables.kinds import Marks, is_plain, written_numbers
-from pairflip.tables.raw import MISSING_WORDS, Raw, names_at_the_front
+from pairflip.tables.raw import MISSING_WORDS, NO_VALUE, Raw, names_at_the_front, units_left_out
 from pairflip.text import numbered, plural, quoted
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ SPACES = " "  # any run of spaces and tabs
 MARKS = (",", "\t", ";", "|")
 SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", SPACES: "spaces"}
 NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
+_NO_UNIT = re.compile(r"[<>≤≥~=±]|[+-]?[\d.,]+\W*$")  # numbers with a slip, such as limits of detection
 EITHER = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")  # 1,499 is 1499 or 1.499
 LINES = 40  # looked at to find how a table is written
 LOOKED_AT = 1000  # columns read a second time, as text
@@ -44,6 +45,7 @@ class Layout:
     row_names: bool  # whether the first field of a row has no name in the header and so names the row
     width: int  # number of fields of a row
     sample: list[list[str]]  # fields of the first rows, at least of one
+    units: list[str]  # fields of a row of units below the header; none where there is no such row
 
 
 def read_text(path: Path, marks: Marks, index: str | None) -> Raw:
@@ -67,11 +69,12 @@ def read_text(path: Path, marks: Marks, index: str | None) -> Raw:
         if dtype.kind == "O" and j not in as_text and (values := written_numbers(frame[j], marks)) is not None:
             frame[j] = values  # with a thousands mark, or too long for the integers of pandas
     either = _commas_of_two_meanings(path, layout, frame) if marks == comma else []
+    notes = units_left_out(layout.units)
     if not layout.row_names:
-        return Raw(frame, layout.header, marks=marks, either=either)
+        return Raw(frame, layout.header, None, notes, marks=marks, either=either)
     frame, rows, note = names_at_the_front(frame, frame[0])
     names = layout.header[1:] if len(layout.header) == layout.width else layout.header
-    return Raw(frame, names, rows, [note], marks=marks, either=[j - 1 for j in either])
+    return Raw(frame, names, rows, [*notes, note], marks=marks, either=[j - 1 for j in either])
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -120,12 +123,27 @@ def find_layout(path: Path) -> Layout:
         raise unclosed(path)
     if not rows:
         raise TableError(f"{path.name!r} holds a header but no rows; expected rows of numbers below it.")
-    header, width = records[at], len(rows[0])
+    header, units = records[at], rows[0] if are_units(rows) else []
+    if units:
+        at, rows = records.index(units, at + 1), rows[1:]
+    width = len(rows[0])
     unnamed = header[0] == ""
     as_r_writes = width == len(header) + 1 and rows[0][-1] != "" and not unnamed  # no name above the names of the rows
     if width != len(header) and not as_r_writes:
         raise ragged(path, separator, len(header), 1, width)
-    return Layout(encoding, separator, header, at + 1, as_r_writes or (unnamed and width > 1), width, rows)
+    return Layout(encoding, separator, header, at + 1, as_r_writes or (unnamed and width > 1), width, rows, units)
+
+
+def are_units(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of some rows has no numbers, but text where the others have numbers (and no ``<0.1``)."""
+    first = [field.strip() for field in rows[0]] if rows else []
+    if any(map(NUMBER.fullmatch, first)):  # nearly always, at once
+        return False
+    text = [j for j, field in enumerate(first) if field not in NO_VALUE]
+    below = ([row[j].strip() for row in rows[1:] if j < len(row)] for j in text)
+    known = ([field for field in fields if field not in NO_VALUE] for fields in below)
+    units = [first[j] for j, fields in zip(text, known, strict=True) if fields and all(map(NUMBER.fullmatch, fields))]
+    return bool(units) and not any(map(_NO_UNIT.match, units))
 
 
 def _separate(lines: list[str], forced: str | None, cut: bool) -> tuple[str, list[list[str]]]:
