@@ -24,6 +24,7 @@ from pairflip.publish.latex import escaped, math_number
 from pairflip.publish.model import json_equation, model_of, onnx_model, python_function, text_equation
 from pairflip.publish.words import methods, results
 from pairflip.report.answer import answer_of, plain_paragraph
+from pairflip.report.registry import FIGURES
 from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.text import clean
 
@@ -267,6 +268,14 @@ def test_letters_and_numbers_of_latex():
     assert escaped("^~#&") == r"\textasciicircum{}\textasciitilde{}\#\&"
     assert escaped("é α m² 漢") == r"é \ensuremath{\alpha} m\textsuperscript{2} \texttt{U+6F22}"
     assert [math_number(text) for text in ("-1.5e-05", "1,234")] == [r"-1.5 \times 10^{-5}", "1{,}234"]
+
+
+def test_marks_of_a_byte_order_in_names_are_shown_in_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr("pairflip.publish.figures.figures_of", lambda curve: [FIGURES["selection_counts"]])
+    with warnings.catch_warnings(action="error"):  # of letters that the font lacks
+        make_curve(rows=20, columns=2, sizes=[2], planted=2, names=["a\ufeffb", "漢\uffff"], steps=2).publish(tmp_path)
+    figure = ElementTree.parse(tmp_path / "figures" / "selection_counts_89mm.svg")
+    assert {"a�b", "漢�"} <= set(figure.getroot().itertext())
 
 
 @PDFLATEX

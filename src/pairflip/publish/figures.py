@@ -12,7 +12,7 @@ import numpy as np
 
 from pairflip.report.figures_held_out import row_labels
 from pairflip.report.registry import FigureLimits, figures_of
-from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, legend_above, new_axes
+from pairflip.report.style import COLOURS, QUIET, TEXT, any_glyph, label_axes, legend_above, new_axes
 from pairflip.selection.prediction import used_columns
 from pairflip.selection.verdict import held_out, size_to_show
 from pairflip.text import clean, number, plural
@@ -182,7 +182,8 @@ def _make_room(figure: Figure, ax: Axes) -> None:
         moved = figure.legend(handles, labels, frameon=False, fontsize=TEXT, **place)
         for text in moved.get_texts():
             text.set_parse_math(False)
-    figure.draw_without_rendering()
+    with any_glyph():
+        figure.draw_without_rendering()
     ticks = ax.get_xticklabels()
     boxes = [tick.get_window_extent() for tick in ticks]
     if any(right.x0 < left.x1 for left, right in pairwise(boxes)):
