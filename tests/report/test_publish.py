@@ -357,7 +357,9 @@ def test_command_line(squares, tmp_path, monkeypatch):
     again = invoke("publish", "saved.json")
     assert again.exit_code == 2
     assert "--force" in again.output
-    assert invoke("publish", "saved.json", "--force").exit_code == 0
+    monkeypatch.setattr("pairflip.publish.find_spec", lambda name: None)
+    quiet = [invoke("publish", "saved.json", "--force", *option) for option in ([], ["--quiet"], ["-q"])]
+    assert [(each.exit_code, each.stderr == "") for each in quiet] == [(0, False), (0, True), (0, True)]
     (tmp_path / "saved-published" / "mine.txt").write_text("")
     assert invoke("publish", "saved.json", "--force").exit_code == 2
     assert invoke("publish", "absent.json", "--out", "b").exit_code == 2
