@@ -62,7 +62,9 @@ def folder(home, monkeypatch):
 
 
 BAD = [
-    ("demo --size 3", "--size"),
+    ("demo --size 3", "--size is not an option of this command; expected --sizes 3."),
+    (f"{Y} --k 3", "--k is not an option of this command; expected --sizes 3."),
+    ("fit small.csv -t y --sizes=2", "--sizes is not an option of this command; expected --k 2."),
     ("demo --sizes many", "--sizes is 'many'; expected"),
     ("demo --sizes 5-2", "--sizes is '5-2'; expected"),
     ("demo --seed=-1", "--seed is -1; expected a whole number, at least 0."),

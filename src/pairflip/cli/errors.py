@@ -27,6 +27,7 @@ from pairflip import interrupt
 from pairflip.text import one_line, quoted
 
 DEBUG = "PAIRFLIP_DEBUG"
+_NUMBERS_OF_COLUMNS = ("--sizes", "--k", "--size", "-k")
 _SHORT = re.compile("failed to map segment|annot allocate memory|can't start new thread")
 """What libraries, and the system's loader of libraries, say where memory or threads are limited."""
 _NEEDED = 2**28  # bytes, about the largest of the libraries
@@ -184,6 +185,8 @@ def usage_sentence(error: Any) -> str | None:
         named = context is not None and any(each.name == "target" for each in context.command.params)
         hint = "; put names with spaces in quotes, as in --target 'gene 1'" if named else ""
         return f"{extra[1]!r} was not expected here{hint}."
+    if context is not None and getattr(error, "option_name", None) in _NUMBERS_OF_COLUMNS:
+        return _other_option(error.option_name, context)
     if context is None or parameter is None:
         return None
     kind, info = annotation(context.command, parameter)
@@ -200,6 +203,14 @@ def usage_sentence(error: Any) -> str | None:
 
         where = f" in {shown_path(config)}"
     return f"{name} {_given_words(error)}{where}; expected {wanted}."
+
+
+def _other_option(given: str, context: Any) -> str | None:
+    """The option that this command has for the number of columns, or of terms, where others are spelled so."""
+    known = {option for each in context.command.params for option in each.opts}
+    name = next((name for name in _NUMBERS_OF_COLUMNS if name in known), None)
+    value = re.search(rf" {given}[ =](\d+)(?= |$)", str(context.obj))
+    return name and f"{given} is not an option of this command; expected {name} {value[1] if value else 'N'}."
 
 
 def _given_words(error: Any) -> str:
