@@ -383,7 +383,7 @@ def test_it_prints_as_one_line():
     line = repr(posterior(SubsetProblem(X, X[:, 2] - X[:, 5], names=[f"column {j} " + "z" * 99 for j in range(8)])))
     assert len(line) < 400
     assert "\n" not in line
-    assert "Posterior(method='enumeration', 256 models visited, 8 columns of which 2 have" in line
+    assert "Posterior(256 models, 8 columns of which 2 have" in line
 
 
 def test_intervals_hold_new_rows_as_often_as_they_say():

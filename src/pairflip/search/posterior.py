@@ -318,7 +318,8 @@ class Posterior:
     def __repr__(self) -> str:
         best = [shorten(label, 40) for label in column_labels(self.names, self.models[0].tolist())]
         return (
-            f"Posterior(method={self.method!r}, {self.visited:,} models visited, {len(self.names)} columns of which "
+            f"Posterior({self.visited:,} {'models' if self.method == 'enumeration' else 'moves between models'}, "
+            f"{len(self.names)} columns of which "
             f"{self.median_probability_model.size} have a probability of at least one half, most probable model "
             f"{listed(best, 10)} with {percent(float(self.model_probability[0]))}, {self.seconds:.2g} s)"
         )
