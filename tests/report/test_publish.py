@@ -298,6 +298,34 @@ def test_every_figure_opens_at_its_width(folder):
     compiled(folder, "open.tex")
 
 
+def assert_room(figure):
+    """Legends and labels are within the figure."""
+    figure.draw_without_rendering()
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    labels = [label for ax in figure.axes for label in (ax.xaxis.label, ax.yaxis.label)]
+    assert all(artist.get_window_extent().x1 <= figure.bbox.x1 + 1 for artist in (*legends, *labels))
+
+
+def test_long_legends_have_room_in_narrow_figures(squares, monkeypatch):
+    """The recommended size and the one with the lowest error differ, so that the legend has all it may have."""
+    monkeypatch.setattr("pairflip.publish.figures.figures_of", lambda curve: [FIGURES["size_curve"]])
+    apart = replace(squares, cv_error=np.array([2.0, 1.0, 0.9, 0.89]), cv_error_se=np.full(4, 0.05))
+    curve = replace(apart, settings={**squares.settings, "choose": "one_se"})
+    assert (recommended_size(curve), curve.best_size) == (2, 3)
+    figure = published_figures(curve, None)["size_curve"][1]["89mm"]
+    assert "forced columns alone" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert_room(figure)
+
+
+def test_wide_names_have_room_in_narrow_figures(monkeypatch):
+    monkeypatch.setattr(
+        "pairflip.publish.figures.figures_of", lambda curve: [*map(FIGURES.get, ("paths", "selection_counts"))]
+    )
+    curve = make_curve(rows=20, columns=2, sizes=[1, 2], planted=2, names=[f"{j}{'W' * 40}" for j in range(2)], steps=2)
+    for _, drawings in published_figures(curve, None).values():
+        assert_room(drawings["89mm"])
+
+
 def test_shuffled_targets_and_the_room_of_narrow_figures():
     table = normal(40, 7, 5)
     names = [f"{j} has a rather long name" for j in range(6)]
@@ -308,9 +336,7 @@ def test_shuffled_targets_and_the_room_of_narrow_figures():
     assert "permutation" in figures
     for name, (_, drawings) in figures.items():
         figure = drawings["89mm"]
-        figure.draw_without_rendering()
-        legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
-        assert all(legend.get_window_extent().x1 <= figure.bbox.x1 + 1 for legend in legends), name
+        assert_room(figure)
         boxes = [tick.get_window_extent() for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
         assert all(left.x1 <= right.x0 for left, right in pairwise(boxes)), name
 
