@@ -22,7 +22,7 @@ ODD = [
     "$x_1$ and $\\frac{",
     "</script><img src=x onerror=alert(1)>",
     "",
-    "nul\x00 and \u202eright to left",
+    "nul\x00 and \u202eright to left, \ufeffmark",
     "{{ 7 * 7 }} {% raw %}",
 ]
 

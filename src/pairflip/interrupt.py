@@ -4,6 +4,7 @@ The handler is set before anything else is loaded, hence only modules that Pytho
 """
 
 import _signal  # type: ignore[import-not-found]
+import _thread
 import os
 import sys
 
@@ -11,6 +12,13 @@ TYPE_CHECKING = False  # of typing, which takes longer to load than Python itsel
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+
+
+SHORTAGE = (
+    "there is not enough memory, or too few threads are allowed (ulimit -v, ulimit -u); try --jobs 1, fewer columns "
+    "(--keep) or fewer chains."
+)
+"""The sentence where memory or threads are limited."""
 
 
 def interrupted(journal: str | os.PathLike[str] | None = None, again: str | None = None) -> str:
@@ -80,10 +88,22 @@ def _dropped(what: "sys.UnraisableHookArgs", show: "Callable[..., object]" = sys
 
 
 def _leave() -> None:
-    """Say the sentence and end the process at once."""
+    """Say the sentence and end the process at once; OpenBLAS sends itself a Ctrl-C where it cannot start threads."""
+    words, code = SHORTAGE, 1
+    if received != _signal.SIGINT or threads_start():
+        words, code = sentence(), exit_code()
     try:
         if clean_up is not None:
             clean_up()
-        os.write(2, f"pairflip: {sentence()}\n".encode(errors="backslashreplace"))
+        os.write(2, f"pairflip: {words}\n".encode(errors="backslashreplace"))
     finally:
-        os._exit(exit_code())
+        os._exit(code)
+
+
+def threads_start() -> bool:
+    """Whether this process may have one thread more."""
+    try:
+        _thread.start_new_thread(int, ())
+    except RuntimeError:
+        return False
+    return True

@@ -21,12 +21,14 @@ from typing import Any
 NOTHING = "–"  # where there is no number
 # Would turn around what follows them, so that a name could change how its neighbours read.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# A byte order mark within a text, which matplotlib's PDF cannot hold, and what XML cannot hold.
+_STRAY = frozenset("\ufeff\ufffe\uffff")
 _UNSHOWN = ("Cc", "Cs", "Zl", "Zp")  # control characters, half pairs, line and paragraph separators
 
 
 def is_control(character: str) -> bool:
     """Whether a character steers the display instead of being shown by it."""
-    return character in _BIDI or unicodedata.category(character) in _UNSHOWN
+    return character in _BIDI or character in _STRAY or unicodedata.category(character) in _UNSHOWN
 
 
 def clean(name: object) -> str:

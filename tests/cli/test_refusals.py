@@ -62,7 +62,9 @@ def folder(home, monkeypatch):
 
 
 BAD = [
-    ("demo --size 3", "--size"),
+    ("demo --size 3", "--size is not an option of this command; expected --sizes 3."),
+    (f"{Y} --k 3", "--k is not an option of this command; expected --sizes 3."),
+    ("fit small.csv -t y --sizes=2", "--sizes is not an option of this command; expected --k 2."),
     ("demo --sizes many", "--sizes is 'many'; expected"),
     ("demo --sizes 5-2", "--sizes is '5-2'; expected"),
     ("demo --seed=-1", "--seed is -1; expected a whole number, at least 0."),
@@ -244,6 +246,37 @@ def test_a_full_disk_leaves_nothing_new_and_what_was_there(tmp_path, monkeypatch
         assert_refused(result, f"{out!r} cannot be written", *words)
     assert {name: (tmp_path / name).read_bytes() for name in tree(tmp_path) if (tmp_path / name).is_file()} == before
     assert not (tmp_path / "deep" / "er").exists()
+
+
+def run_out(error, cause):
+    """Raise an error because of another one."""
+    try:
+        raise cause
+    except type(cause):
+        raise error  # noqa: B904  (as libraries do)
+
+
+SHORTAGES = [
+    (ImportError("a.so: failed to map segment from shared object"), MemoryError()),
+    (AttributeError("'DummyProcess' object has no attribute 'terminate'"), RuntimeError("can't start new thread")),
+    (OSError("Could not find 'libllvmlite.so'"), OSError("libllvmlite.so: cannot allocate memory")),
+]
+
+
+@pytest.mark.parametrize(("error", "cause"), SHORTAGES, ids=lambda error: type(error).__name__)
+def test_too_little_memory_and_too_few_threads_are_no_bug(tmp_path, monkeypatch, error, cause):
+    monkeypatch.setattr("pairflip.selection.select_size", lambda *given, **how: run_out(error, cause))
+    result = invoke("select", small_table(tmp_path / "small.csv"), "-t", "y", "--out", tmp_path / "out")
+    assert (result.exit_code, result.stderr.count("\n"), result.stdout) == (1, 1, "")
+    assert result.stderr.startswith("pairflip: there is not enough memory, or too few threads are allowed")
+
+
+def test_a_library_that_is_loaded_in_part_does_not_end_in_a_crash(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    little = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))}
+    result = run("fit", small_table(tmp_path / "small.csv"), "-t", "y", "--k", "2", **little)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.splitlines()[-1].startswith("pairflip: there is not enough memory")
 
 
 def test_names_reach_the_terminal_as_text(tmp_path, monkeypatch):

@@ -395,6 +395,14 @@ def test_predictions_are_mixtures():
     np.testing.assert_allclose(sd, np.sqrt(p @ (np.array(variances) + told**2) - (p @ told) ** 2), rtol=1e-4)
 
 
+def test_it_prints_as_one_line():
+    X = np.random.default_rng(0).normal(size=(30, 8))
+    line = repr(posterior(SubsetProblem(X, X[:, 2] - X[:, 5], names=[f"column {j} " + "z" * 99 for j in range(8)])))
+    assert len(line) < 400
+    assert "\n" not in line
+    assert "Posterior(256 models, 8 columns of which 2 have" in line
+
+
 def test_intervals_hold_new_rows_as_often_as_they_say():
     rng, inside = np.random.default_rng(0), []
     for _ in range(40):

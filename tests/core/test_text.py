@@ -5,6 +5,7 @@ import pytest
 from pairflip import text
 
 RANGES = ((0, 32), (127, 160), (0x061C, 0x061D), (0x200E, 0x2010), (0x2028, 0x202F), (0x2066, 0x206A), (0xD800, 0xD801))
+RANGES += ((0xFEFF, 0xFF00), (0xFFFE, 0x10000))
 CONTROL = [chr(c) for first, end in RANGES for c in range(first, end)]
 
 

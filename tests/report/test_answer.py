@@ -146,6 +146,15 @@ def test_facts_of_the_table_are_told():
     assert doubts(changed(facts={"dates": True}), "their names are dates")
 
 
+@pytest.mark.parametrize(("rows", "groups", "words"), [(29, 29, "29 rows:"), (30, 30, ""), (60, 20, "20 groups of")])
+def test_few_independent_rows_are_told(rows, groups, words):
+    X = np.random.default_rng(0).normal(size=(rows, 3))
+    labels = None if groups == rows else np.arange(rows) % groups
+    for y in (X[:, 0], np.random.default_rng(1).normal(size=rows)):  # found, and not
+        curve = select_size(SubsetProblem(X, y), [1], 3, effort="quick", groups=labels)
+        assert len(doubts(curve, "There are only")) == len(doubts(curve, f"There are only {words}")) == bool(words)
+
+
 def test_rows_in_the_order_of_time_are_warned_of():
     """Two independent random walks: leave-one-out says that one explains the other."""
     rng = np.random.default_rng(2)

@@ -24,6 +24,7 @@ from pairflip.publish.latex import escaped, math_number
 from pairflip.publish.model import json_equation, model_of, onnx_model, python_function, text_equation
 from pairflip.publish.words import methods, results
 from pairflip.report.answer import answer_of, plain_paragraph
+from pairflip.report.registry import FIGURES
 from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.text import clean
 
@@ -269,6 +270,14 @@ def test_letters_and_numbers_of_latex():
     assert [math_number(text) for text in ("-1.5e-05", "1,234")] == [r"-1.5 \times 10^{-5}", "1{,}234"]
 
 
+def test_marks_of_a_byte_order_in_names_are_shown_in_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr("pairflip.publish.figures.figures_of", lambda curve: [FIGURES["selection_counts"]])
+    with warnings.catch_warnings(action="error"):  # of letters that the font lacks
+        make_curve(rows=20, columns=2, sizes=[2], planted=2, names=["a\ufeffb", "漢\uffff"], steps=2).publish(tmp_path)
+    figure = ElementTree.parse(tmp_path / "figures" / "selection_counts_89mm.svg")
+    assert {"a�b", "漢�"} <= set(figure.getroot().itertext())
+
+
 @PDFLATEX
 def test_every_figure_opens_at_its_width(folder):
     figures = sorted((folder / "figures").iterdir())
@@ -289,6 +298,34 @@ def test_every_figure_opens_at_its_width(folder):
     compiled(folder, "open.tex")
 
 
+def assert_room(figure):
+    """Legends and labels are within the figure."""
+    figure.draw_without_rendering()
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    labels = [label for ax in figure.axes for label in (ax.xaxis.label, ax.yaxis.label)]
+    assert all(artist.get_window_extent().x1 <= figure.bbox.x1 + 1 for artist in (*legends, *labels))
+
+
+def test_long_legends_have_room_in_narrow_figures(squares, monkeypatch):
+    """The recommended size and the one with the lowest error differ, so that the legend has all it may have."""
+    monkeypatch.setattr("pairflip.publish.figures.figures_of", lambda curve: [FIGURES["size_curve"]])
+    apart = replace(squares, cv_error=np.array([2.0, 1.0, 0.9, 0.89]), cv_error_se=np.full(4, 0.05))
+    curve = replace(apart, settings={**squares.settings, "choose": "one_se"})
+    assert (recommended_size(curve), curve.best_size) == (2, 3)
+    figure = published_figures(curve, None)["size_curve"][1]["89mm"]
+    assert "forced columns alone" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert_room(figure)
+
+
+def test_wide_names_have_room_in_narrow_figures(monkeypatch):
+    monkeypatch.setattr(
+        "pairflip.publish.figures.figures_of", lambda curve: [*map(FIGURES.get, ("paths", "selection_counts"))]
+    )
+    curve = make_curve(rows=20, columns=2, sizes=[1, 2], planted=2, names=[f"{j}{'W' * 40}" for j in range(2)], steps=2)
+    for _, drawings in published_figures(curve, None).values():
+        assert_room(drawings["89mm"])
+
+
 def test_shuffled_targets_and_the_room_of_narrow_figures():
     table = normal(40, 7, 5)
     names = [f"{j} has a rather long name" for j in range(6)]
@@ -299,9 +336,7 @@ def test_shuffled_targets_and_the_room_of_narrow_figures():
     assert "permutation" in figures
     for name, (_, drawings) in figures.items():
         figure = drawings["89mm"]
-        figure.draw_without_rendering()
-        legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
-        assert all(legend.get_window_extent().x1 <= figure.bbox.x1 + 1 for legend in legends), name
+        assert_room(figure)
         boxes = [tick.get_window_extent() for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
         assert all(left.x1 <= right.x0 for left, right in pairwise(boxes)), name
 
@@ -348,7 +383,9 @@ def test_command_line(squares, tmp_path, monkeypatch):
     again = invoke("publish", "saved.json")
     assert again.exit_code == 2
     assert "--force" in again.output
-    assert invoke("publish", "saved.json", "--force").exit_code == 0
+    monkeypatch.setattr("pairflip.publish.find_spec", lambda name: None)
+    quiet = [invoke("publish", "saved.json", "--force", *option) for option in ([], ["--quiet"], ["-q"])]
+    assert [(each.exit_code, each.stderr == "") for each in quiet] == [(0, False), (0, True), (0, True)]
     (tmp_path / "saved-published" / "mine.txt").write_text("")
     assert invoke("publish", "saved.json", "--force").exit_code == 2
     assert invoke("publish", "absent.json", "--out", "b").exit_code == 2

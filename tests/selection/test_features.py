@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from _cli import invoke
+from pairflip.cli.law import law as law_command
 from pairflip.features import Expression, Law, Unit, expand, find_law
 from pairflip.features.expansion import MOST, build, distinct
 from pairflip.features.expressions import DEFAULT, OPERATORS, read_operators
@@ -421,3 +423,13 @@ def test_the_command(write, tmp_path):
     assert "units lack 'e', 'R'" in bad.stderr
     shown = invoke("law", str(data), *how, "--json")
     assert json.loads(shown.stdout)["kind"] == "pairflip law"
+
+
+def test_the_example_of_the_help_runs_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    m, v = np.random.default_rng(0).uniform(1, 5, size=(2, 30))
+    pd.DataFrame({"m": m, "v": v, "y": m * v**2 / 2}).to_csv("data.csv", index=False)
+    _, example = law_command.__doc__.strip().split("Example: pairflip ")
+    done = invoke(*shlex.split(example), "--operators", "* ^2", "--sizes", "1", "--cv", "3", "--quiet")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("y = 0.5*m*v^2")

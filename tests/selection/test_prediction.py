@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 
 from _errors import sentence_of
 from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
@@ -204,8 +204,30 @@ def test_rows_of_the_same_population_are_seldom_outside():
 def test_estimators_warn_of_rows_outside(estimator):
     X, y = table()
     model = estimator.fit(X, y)
-    with pytest.warns(UserWarning, match=r"^1 of 9 rows lies outside .* \(row 3\)\."):
+    with pytest.warns(UserWarning, match=r"^some rows lie outside .* extrapolations\.$"):
         model.predict(np.vstack([X[:2], 9 * X[2:3] + 30, X[3:9]]))
+
+
+def with_outliers():
+    """Two rows are far from all others, each in a direction of its own."""
+    X = np.random.default_rng(3).normal(size=(53, 4))
+    X[5, 0], X[40, 3] = 1e3, 1e3
+    return X, 2 * X[:, 0] - X[:, 3]
+
+
+def test_folds_of_a_cross_validation_say_the_same_of_rows_outside():
+    X, y = with_outliers()
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        cross_val_score(SubsetRegressor(2, random_state=0), X, y, cv=10)
+    assert len(caught) > 1
+    assert len({(str(each.message), each.filename, each.lineno) for each in caught}) == 1  # that Python shows once
+
+
+def test_outer_folds_warn_of_nothing():
+    problem = SubsetProblem(*with_outliers())
+    with warnings.catch_warnings(action="error"):
+        curve = select_size(problem, [1, 2], 3, effort="quick", outer=10)
+    assert curve.outer is not None
 
 
 @pytest.mark.parametrize("choose", ["auto", "best", "one_se"])

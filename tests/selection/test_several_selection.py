@@ -42,6 +42,14 @@ def test_the_columns_that_made_the_targets_are_found(curve: SizeCurve) -> None:
     assert "“y2” 0." in text
 
 
+def test_unscaled_and_many_targets() -> None:
+    X, Y = table()
+    unscaled = select_size(SubsetProblem(X, Y, scale_targets=False), [3], 4, effort="quick")
+    assert "RMSE (in SD)" not in str(unscaled)
+    many = select_size(SubsetProblem(X, np.hstack([Y, Y + X[:, :3], -Y])), [3], 4, effort="quick")
+    assert "R2 on held-out rows: lowest and highest of 9 targets, “" in " ".join(str(many).split())
+
+
 def test_estimators_have_a_row_of_coefficients_for_each_target() -> None:
     pd = pytest.importorskip("pandas")
     X, Y = table()
@@ -73,6 +81,11 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "R2 on held-out rows: “fat”" in " ".join(done.output.split())
     record = json.loads((out / "result.json").read_text())
     assert [each["target"] for each in record["verdict"]["targets"]] == ["fat", "water", "protein"]
+    assert record["verdict"]["rmse_unit"] == "standard deviation of each target"
+    brief = " ".join(str(SizeCurve.load(out / "result.json")).split())
+    assert "Prediction: RMSE (in SD) 0." in brief
+    assert "SD is each target's standard deviation. R2 on held-out rows: “fat” 0." in brief
+    assert "RMSE (in SD) ± SE" in (out / "report.html").read_text()
     assert (out / "targets.csv").read_text().startswith('"size","target","r2"')
     assert "R2 of each target: fat 0." in (out / "report.html").read_text()
     assert float((out / "predictions.csv").read_text().splitlines()[1].split(",")[4]) in table()[1][:, 0]

@@ -1,6 +1,6 @@
 """How a command that could not do its work ends: one sentence on standard error and an exit code that means something.
 
-0 done; 1 failed, or a bug; 2 bad usage or bad input; 130 interrupted, 143 by SIGTERM.
+0 done; 1 failed, too little memory, or a bug; 2 bad usage or bad input; 130 interrupted, 143 by SIGTERM.
 Typer's words for bad usage differ between its versions, so the sentences are made from the signature of the command.
 """
 
@@ -12,10 +12,10 @@ import os
 import re
 import shlex
 import sys
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from mmap import mmap
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -27,6 +27,10 @@ from pairflip import interrupt
 from pairflip.text import one_line, quoted
 
 DEBUG = "PAIRFLIP_DEBUG"
+_NUMBERS_OF_COLUMNS = ("--sizes", "--k", "--size", "-k")
+_SHORT = re.compile("failed to map segment|annot allocate memory|can't start new thread")
+"""What libraries, and the system's loader of libraries, say where memory or threads are limited."""
+_NEEDED = 2**28  # bytes, about the largest of the libraries
 
 
 def say(message: str) -> None:
@@ -77,15 +81,31 @@ def _verdict(error: Exception) -> tuple[int, str]:
     """Exit code and sentence of an error."""
     if isinstance(error, (ValueError, TypeError)):
         return 2, str(error)
+    if _is_shortage(error):
+        return 1, interrupt.SHORTAGE
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)!r}: " if error.filename is not None else ""
         return 2, f"{where}{str(error.strerror or error).rstrip('.')}."
-    if isinstance(error, MemoryError):
-        return 1, "there is not enough memory for this; try fewer columns (--keep), or fewer chains or jobs at a time."
     return 1, (
         f"this is a bug: {type(error).__name__}: {error}. Please report it, with what {DEBUG}=1 in the environment "
         "shows."
     )
+
+
+def _is_shortage(error: BaseException) -> bool:
+    """Whether an error, or one that led to it, says that memory or threads are not to be had, or none are now."""
+    each: BaseException | None = error
+    while each is not None:
+        if isinstance(each, MemoryError) or _SHORT.search(str(each)):
+            return True
+        each = each.__cause__ or each.__context__
+    if getattr(error, "filename", None) is not None:
+        return False
+    try:  # a library that gets no memory may fail in any way
+        mmap(-1, _NEEDED).close()
+    except OSError:
+        return True
+    return False
 
 
 class PlainFlags:
@@ -133,9 +153,10 @@ class PlainGroup(PlainFlags, TyperGroup):
             code = _show_usage_error(error)
         if not standalone_mode:
             return code
-        if code and args is None and threading.active_count() > 1:
+        if code and args is None:
             # Searches stop within milliseconds after Ctrl-C or an error, but the interpreter ends before them, and a
-            # thread that returns from compiled code into an interpreter that is gone aborts the process.
+            # thread that returns from compiled code into an interpreter that is gone aborts the process. So does a
+            # library that was loaded in part.
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError):
                     stream.flush()
@@ -164,6 +185,8 @@ def usage_sentence(error: Any) -> str | None:
         named = context is not None and any(each.name == "target" for each in context.command.params)
         hint = "; put names with spaces in quotes, as in --target 'gene 1'" if named else ""
         return f"{extra[1]!r} was not expected here{hint}."
+    if context is not None and getattr(error, "option_name", None) in _NUMBERS_OF_COLUMNS:
+        return _other_option(error.option_name, context)
     if context is None or parameter is None:
         return None
     kind, info = annotation(context.command, parameter)
@@ -180,6 +203,14 @@ def usage_sentence(error: Any) -> str | None:
 
         where = f" in {shown_path(config)}"
     return f"{name} {_given_words(error)}{where}; expected {wanted}."
+
+
+def _other_option(given: str, context: Any) -> str | None:
+    """The option that this command has for the number of columns, or of terms, where others are spelled so."""
+    known = {option for each in context.command.params for option in each.opts}
+    name = next((name for name in _NUMBERS_OF_COLUMNS if name in known), None)
+    value = re.search(rf" {given}[ =](\d+)(?= |$)", str(context.obj))
+    return name and f"{given} is not an option of this command; expected {name} {value[1] if value else 'N'}."
 
 
 def _given_words(error: Any) -> str:

@@ -26,7 +26,7 @@ def law(
     ],
     results: o.ResultOptions,
     units: Annotated[str | None, o.in_model("--units", metavar="LIST", help=
-        "Unit of every column, perhaps of the target: m=kg,v=m/s,n=1.")] = None,
+        "Unit of every column, perhaps of the target: m=kg,v=m/s,n=1; names, none of which is converted.")] = None,
     operators: Annotated[
         str | None, o.in_model("--operators", metavar="LIST", show_default="+ - |-| * / ^-1 ^2 ^3 sqrt log exp", help=
         "Some of + - |-| * / ^-1 ^2 ^3 ^6 sqrt cbrt log exp exp- sin cos; others for each rung with ; between.")
@@ -50,7 +50,7 @@ def law(
 ) -> None:  # fmt: skip
     """Find an equation for the target: a few terms, made of columns by operators, with units.
 
-    Example: pairflip law data.csv --target y --units "m=kg, v=m/s, y=J"
+    Example: pairflip law data.csv --target y --units "m=kg, v=m/s, y=kg m^2/s^2"
     """
     from pairflip.features import find_law
     from pairflip.features.expressions import DEFAULT

@@ -57,6 +57,7 @@ def publish(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older folder of this command.")] = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Write what a paper needs: tables, figures, paragraphs, the model as equation, Python function and ONNX.
 
@@ -75,6 +76,6 @@ def publish(
     table = saved_table(record, curve.n_rows)
     with new_folder(place, force, contents) as part:
         curve.publish(part, target=table.get("target"), row_names=table.get("row_names"))
-    for sentence in left_out():
+    for sentence in [] if quiet else left_out():
         say(sentence)
     typer.echo(f"Published: {visible(str(place))} (paper.tex shows everything)")

@@ -25,7 +25,7 @@ from pairflip.search.best_subset import Trace, best_subset
 from pairflip.selection import Selection, SizeCurve, select_size
 from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV
-from pairflip.selection.prediction import training_range, warn_outside
+from pairflip.selection.prediction import outside_of_fold, training_range, warn_outside
 from pairflip.selection.verdict import baseline, recommended_size
 from pairflip.sparse import dense
 
@@ -107,11 +107,11 @@ class SubsetModel(SelectorMixin, BaseEstimator):
     def _used_columns(self, X: Any) -> Floats:
         """The columns `support_` of new rows; warns of rows outside the range of the training rows.
 
-        As `SizeCurve.predict` does, for the caller of the caller.
+        As `SizeCurve.predict` does, for the caller of the caller, but in words that are the same for all folds.
         """
         used = dense(self._new_rows(X)[:, self.support_])
         known = self._training_range
-        warn_outside(None if known is None else known.outside(used), stacklevel=4)
+        warn_outside(None if known is None else known.outside(used), outside_of_fold, stacklevel=4)
         return used
 
     def __sklearn_tags__(self) -> Any:

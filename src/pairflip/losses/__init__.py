@@ -84,10 +84,13 @@ def as_loss(loss: Any) -> Loss:
     return _OWN[str(loss.name)]
 
 
-def loss_named(name: str) -> Loss:
-    """The loss of a result: one of `LOSSES`, of the user's own, or that of several targets, not asked for by name."""
+def loss_named(name: str, scaled: bool = True) -> Loss:
+    """The loss of a result: one of `LOSSES`, of the user's own, or that of several targets, not asked for by name.
+
+    `scaled`: whether several targets are divided by their standard deviations.
+    """
     if name == SEVERAL:
-        return SquaredError(several=True)
+        return SquaredError(several=True, scaled=scaled)
     known = LOSSES | _OWN
     if name not in known:
         raise ValueError(

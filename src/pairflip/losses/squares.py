@@ -43,10 +43,12 @@ LARGEST = 1e6
 SEVERAL = "several"
 """Name of the loss in files and settings where there are several targets."""
 _ONE = Words(error="RMSE")
-_MANY = Words(
-    error="RMSE",
-    meaning="RMSE over all targets, each in units of its standard deviation; R2, one minus the squared error over "
-    "that of the means",
+_OF_MEANS = "R2, one minus the squared error over that of the means"
+_MANY = Words(error="RMSE", meaning=f"RMSE over all targets, in their units; {_OF_MEANS}")
+_SCALED = Words(
+    error="RMSE (in SD)",
+    long_error="Root mean square error (in SD)",
+    meaning=f"RMSE over all targets, each in units of its standard deviation (SD); {_OF_MEANS}",
 )
 
 
@@ -67,7 +69,8 @@ class SquaredError(Loss):
 
     def __init__(self, several: bool = False, scaled: bool = True) -> None:
         self.several, self.scaled = several, several and scaled
-        self.name, self.words = (SEVERAL, _MANY) if several else ("squares", _ONE)
+        self.name = SEVERAL if several else "squares"
+        self.words = _SCALED if self.scaled else _MANY if several else _ONE
 
     def read_target(self, y: Any, n_rows: int) -> tuple[Floats, NDArray[Any] | None]:
         """Numbers (M,), or (M, q) of several targets."""

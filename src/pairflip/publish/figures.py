@@ -12,10 +12,10 @@ import numpy as np
 
 from pairflip.report.figures_held_out import row_labels
 from pairflip.report.registry import FigureLimits, figures_of
-from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, legend_above, new_axes
+from pairflip.report.style import COLOURS, QUIET, TEXT, any_glyph, label_axes, legend_above, new_axes
 from pairflip.selection.prediction import used_columns
 from pairflip.selection.verdict import held_out, size_to_show
-from pairflip.text import clean, number, plural
+from pairflip.text import clean, number, plural, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ _WIDE = 120.0  # mm, from which panels stand side by side
 _FAR = 3.0  # standard deviations
 _NAMED = 8  # rows that have their names in the figure
 _BINS = 20
-_CHARACTERS = 38  # of two labels side by side in a narrow figure
+_LEGENDS = (2, 60), (1, 60), (1, 20), (1, 10)  # columns, and characters of a label, in a narrow figure
 _HEIGHT = 380.0  # pixels of a panel, 100 to the inch
 
 
@@ -173,17 +173,25 @@ def _drawings(
 
 def _make_room(figure: Figure, ax: Axes) -> None:
     """The legend over the whole width of a narrow figure, and half of the ticks where their labels touch."""
-    if legend := ax.get_legend():
-        labels, handles = [text.get_text() for text in legend.get_texts()], list(filter(None, legend.legend_handles))
-        legend.remove()
-        half = -(-len(labels) // 2)
-        widths = [max(map(len, part), default=0) for part in (labels[:half], labels[half:])]
-        place: dict[str, Any] = {"loc": "outside upper left", "ncols": 2 if sum(widths) <= _CHARACTERS else 1}
-        moved = figure.legend(handles, labels, frameon=False, fontsize=TEXT, **place)
-        for text in moved.get_texts():
-            text.set_parse_math(False)
-    figure.draw_without_rendering()
+    with any_glyph():
+        if legend := ax.get_legend():
+            legend.remove()
+            look: dict[str, Any] = {"loc": "outside upper left", "frameon": False, "fontsize": TEXT}
+            texts, handles = [text.get_text() for text in legend.get_texts()], list(filter(None, legend.legend_handles))
+            for columns, length in _LEGENDS:  # the first that fits
+                for wider in list(figure.legends):
+                    wider.remove()
+                labels = [shorten(text, length) for text in texts]
+                moved = figure.legend(handles, labels, ncols=columns, **look)
+                for text in moved.get_texts():
+                    text.set_parse_math(False)
+                figure.draw_without_rendering()
+                if moved.get_window_extent().x1 <= figure.bbox.x1:
+                    break
+        figure.draw_without_rendering()
     ticks = ax.get_xticklabels()
     boxes = [tick.get_window_extent() for tick in ticks]
     if any(right.x0 < left.x1 for left, right in pairwise(boxes)):
         ax.set_xticks(ax.get_xticks()[::2], labels=[tick.get_text() for tick in ticks[::2]])
+    if ax.xaxis.label.get_window_extent().x1 > figure.bbox.x1:
+        ax.set_xlabel(ax.get_xlabel(), loc="right")

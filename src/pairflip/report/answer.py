@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairflip.least_squares import Floats
 from pairflip.report.cautions import cautions_of
 from pairflip.report.predicted_words import average_words
 from pairflip.report.proof_words import proof_of, proof_words
@@ -28,6 +27,7 @@ from pairflip.report.vocabulary import (
     plain,
     size_text,
     target_record,
+    target_shares,
     unit_labels,
     units_of,
     vocabulary,
@@ -46,7 +46,7 @@ from pairflip.selection.verdict import (
     size_to_show,
     sizes_by_repetition,
 )
-from pairflip.text import clean, compared, number, percent, plural, quoted, r2_text, shorten, wrapped
+from pairflip.text import clean, compared, number, percent, plural, quoted, r2_text, wrapped
 
 DOUBT = "Doubt"
 """Label of the bullet about what to doubt."""
@@ -287,14 +287,14 @@ def _best_tried(curve: SizeCurve, best: int) -> str:
 
 
 def _target_words(curve: SizeCurve, size: int) -> str:
-    """R2 of each of several targets, and the unit of the errors."""
+    """R2 of each of several targets, on held-out rows and in outer folds."""
     if curve.targets is None:
         return ""
-    units = "errors are in units of each target's standard deviation; " if curve.settings.get("scale_targets") else ""
-    r2 = _r2_of_targets(curve.targets.names, curve.targets.r2[curve.at(size)])
+    names = curve.targets.names
+    r2 = target_shares(names, curve.targets.r2[curve.at(size)], range(len(names)))
     if curve.outer is not None and curve.outer.target_r2 is not None:
-        r2 += f"; in outer folds: {_r2_of_targets(curve.targets.names, curve.outer.target_r2)}"
-    return f"{units}R2 on held-out rows: {r2}."
+        r2 += f"; in outer folds: {target_shares(names, curve.outer.target_r2, range(len(names)))}"
+    return f"R2 on held-out rows: {r2}."
 
 
 def rule_words(curve: SizeCurve) -> str:
@@ -339,12 +339,6 @@ def sign_words(curve: SizeCurve, size: int) -> str:
         f"Coefficients were kept {how}; {named_columns(curve.names, idle)} {carry} no weight in this fit: {zero} zero "
         "at the bound, so a smaller size does the same."
     )
-
-
-def _r2_of_targets(names: list[str], shares: Floats) -> str:
-    """Targets, each with its R2."""
-    each = zip(names, shares.tolist(), strict=True)
-    return ", ".join(f"{named([shorten(clean(name), 60)])} {r2_text(share)}" for name, share in each)
 
 
 def _outer_words(curve: SizeCurve) -> str:

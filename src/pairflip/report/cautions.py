@@ -53,7 +53,7 @@ def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> Iterator[Caution
     if predicts and curve.sizes.size > 2 and largest_tried == curve.best_size < n_candidates(curve):
         largest = f"The lowest error is at the largest size tried ({curve.best_size})"
         yield Caution(f"{largest}, so more {unit}s may predict better: try larger sizes.")
-    yield from _about_rows(curve)
+    yield from _about_rows(curve, predicts)
     halves = known(curve, size) if predicts else None
     if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
         again, wider = percent(float(halves.overlap[halves.at(size)])), steadier(curve, halves, size)
@@ -90,9 +90,16 @@ def separated(curve: SizeCurve, size: int) -> list[Caution]:
     ]
 
 
-def _about_rows(curve: SizeCurve) -> Iterator[Caution]:
+def _about_rows(curve: SizeCurve, predicts: bool) -> Iterator[Caution]:
     """Doubts about whether held-out rows stand for new ones."""
     facts, how = curve.facts, str(curve.settings.get("cv", ""))
+    if "few_rows" in facts or "few_groups" in facts:
+        units = f"{facts['few_rows']} rows" if "few_rows" in facts else f"{facts['few_groups']} groups of rows"
+        so_few = f"There are only {units}"
+        if predicts:
+            yield Caution(f"{so_few}: of so few, chance may look like a relation, so test the model on new rows.")
+        else:
+            yield Caution(f"{so_few}: too few to tell a weak relation from chance: measure more.")
     yield from map(Caution, copy_words(facts) + imputed_words(facts))
     in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
     if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:

@@ -10,7 +10,6 @@ the texts.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from matplotlib.colors import to_hex
 from matplotlib.path import Path
 
 from pairflip.report.registry import PageFigure
-from pairflip.report.style import ROLES, TEXT, TIPS, TipBook, Tips, figure_of, page_axes
+from pairflip.report.style import ROLES, TEXT, TIPS, TipBook, Tips, any_glyph, figure_of, page_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,8 +75,7 @@ def drawn(
             tips[f"tips-{len(tips)}"] = TIPS[artist]
     width, height = figure.get_size_inches() * figure.dpi
     renderer = PageRenderer(width, height, figure.dpi, paint or page_paint, tips, book)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+    with any_glyph():
         figure.draw(renderer)
     box = f"0 0 {renderer.width:g} {renderer.height:g}"
     head = {"viewBox": box, "role": "img", "aria-label": label, "font-size": renderer.font_size, **attributes}

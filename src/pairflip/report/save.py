@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 import secrets
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairflip.report.registry import FigureLimits, figures_of
+from pairflip.report.style import any_glyph
 from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
@@ -84,8 +84,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     import matplotlib
 
     buffer = io.BytesIO()
-    with matplotlib.rc_context(_SAME_BYTES), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # emoji in names
+    with matplotlib.rc_context(_SAME_BYTES), any_glyph():
         figure.savefig(buffer, format=kind, **_KINDS[kind])
     return buffer.getvalue()
 

@@ -6,7 +6,9 @@ says for light and for dark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
@@ -74,6 +76,14 @@ LEGEND_LINES: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # a title must
 def tell(artist: Artist, form: str, *columns: str | list[str]) -> None:
     """Give the marks of an artist texts that a page shows under the pointer (files and windows ignore them)."""
     TIPS[artist] = Tips(form, tuple(c if isinstance(c, str) else tuple(c) for c in columns))
+
+
+@contextmanager
+def any_glyph() -> Iterator[None]:
+    """No warnings of names whose characters the font lacks, such as emoji."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def new_axes(ax: Axes | None, width: float = 6.0, height: float = 3.6) -> Axes:

@@ -38,6 +38,7 @@ Paragraph = tuple[str, str]
 """A label, and sentences with names."""
 NAME_LENGTH = 48
 """Characters of a name in a sentence."""
+_LISTED = 6  # targets that a sentence names
 _PRECISE = 0.005
 """Standard error of an error, as a fraction of it, below which more digits of it are told."""
 
@@ -120,7 +121,7 @@ class Vocabulary:
 
     def short(self, size: int, other: int) -> str:
         """The errors of a size, for a comparison with another one: ``12 % wrong, log loss 0.31``."""
-        return f"RMSE {self.text_beside(self.error(size), self.error(other))}"
+        return f"{self.minimized} {self.text_beside(self.error(size), self.error(other))}"
 
     def compared(self, size: int, other: int) -> str:
         """The errors of two sizes: ``RMSE 57.1 against 55.7``."""
@@ -143,7 +144,7 @@ class Vocabulary:
             error, low, high = chosen.rmse
             ends = f"{number(low, self.digits)} to {number(high, self.digits)}"
         value = self.text_beside(error, self.error(0))
-        return [ToldNumber("RMSE", value, _notes(ends, self.without_columns(error))), self.share(size)]
+        return [ToldNumber(self.minimized, value, _notes(ends, self.without_columns(error))), self.share(size)]
 
     def share(self, size: int) -> ToldNumber:
         """What is explained of the variance or of the deviance; an interval may begin below 0."""
@@ -182,10 +183,27 @@ class _Targets(Vocabulary):
     predicted, mean = "targets", "their means"
     target = "targets"
 
+    def __init__(self, curve: SizeCurve) -> None:
+        super().__init__(curve)
+        self.minimized = self.loss_per_row = self.words.error
+
+    def how_well(self, size: int) -> str:
+        """Also the unit of the errors, and R2 of each target, of many the lowest and the highest."""
+        targets = self.curve.targets
+        assert targets is not None
+        shares = targets.r2[self.curve.at(size)]
+        many, order = shares.size > _LISTED, np.argsort(shares)
+        each = target_shares(targets.names, shares, order[[0, -1]].tolist() if many else range(shares.size))
+        unit = "SD is each target's standard deviation. " if self.curve.settings.get("scale_targets") else ""
+        among = f"lowest and highest of {shares.size} targets, " if many else ""
+        return f"{super().how_well(size)} {unit}R2 on held-out rows: {among}{each}."
+
     def record(self, size: int) -> dict[str, Any]:
         targets, at = self.curve.targets, self.curve.at(size)
         assert targets is not None
-        return super().record(size) | {"targets": target_record(targets.names, targets.r2[at], targets.rmse[at])}
+        unit = "standard deviation of each target" if self.words.error != "RMSE" else "target"
+        each = target_record(targets.names, targets.r2[at], targets.rmse[at])
+        return super().record(size) | {"rmse_unit": unit, "targets": each}
 
 
 class _Deviance(Vocabulary):
@@ -321,6 +339,11 @@ def vocabulary(curve: SizeCurve) -> Vocabulary:
 def _notes(*texts: str) -> str:
     """What stands in one parenthesis."""
     return "; ".join(text for text in texts if text)
+
+
+def target_shares(names: Sequence[str], shares: Floats, places: Iterable[int]) -> str:
+    """Some targets, each with its R2."""
+    return ", ".join(f"{named([shorten(clean(names[at]), 60)])} {r2_text(shares[at])}" for at in places)
 
 
 def target_record(names: Sequence[str], r2: Floats, rmse: Floats) -> list[dict[str, Any]]:

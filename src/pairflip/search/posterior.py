@@ -55,7 +55,7 @@ from pairflip.search.draws import (
 from pairflip.search.effort import is_number, is_whole
 from pairflip.sparse import dense
 from pairflip.supports import distinct_supports
-from pairflip.text import column_labels, percent, plural
+from pairflip.text import column_labels, listed, percent, plural, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,6 +314,15 @@ class Posterior:
         best = ", ".join(column_labels(self.names, self.models[0].tolist())) or "no columns"
         lines += ["", f"Most probable model ({percent(float(self.model_probability[0]))}): {best}."]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        best = [shorten(label, 40) for label in column_labels(self.names, self.models[0].tolist())]
+        return (
+            f"Posterior({self.visited:,} {'models' if self.method == 'enumeration' else 'moves between models'}, "
+            f"{len(self.names)} columns of which "
+            f"{self.median_probability_model.size} have a probability of at least one half, most probable model "
+            f"{listed(best, 10)} with {percent(float(self.model_probability[0]))}, {self.seconds:.2g} s)"
+        )
 
     @property
     def assumptions(self) -> str:

@@ -24,6 +24,7 @@ from pairflip.selection.curve import Inclusion, NullCheck, OuterError, SizeCurve
 from pairflip.selection.executors import Execution
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Blocks, Folds, as_folds
+from pairflip.selection.prediction import predict_any
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import Stability
 from pairflip.selection.subsampling import (
@@ -153,7 +154,7 @@ def outer_error(
         sizes.append(recommended_size(curve))
         supports.append(curve.supports[curve.at(sizes[-1])])
         if loss.squared:
-            predicted.append(curve.predict(take_rows(problem.raw, rows), sizes[-1]))
+            predicted.append(np.asarray(predict_any(curve, take_rows(problem.raw, rows), sizes[-1], None)[0]))
         else:  # with offsets, or the hazard of the other rows
             known = loss.observed(problem.y[rows])
             judge = loss.held_out(problem.with_shrinkage(curve.ridge), folds.some([number]))

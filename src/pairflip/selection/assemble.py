@@ -88,7 +88,7 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
         coefficients=n_coefficients,
     )
     share = form.n_rows / problem.rows_present if problem.condensed is not None else 1.0
-    facts = table_facts(problem, folds)
+    facts = table_facts(problem, folds, grid.row_groups)
     facts["p_value"] = shuffled_targets(form.working, max(grid.sizes), share=share)
     if not loss.squared:
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]

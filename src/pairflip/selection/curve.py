@@ -485,7 +485,7 @@ class SizeCurve:
     @property
     def loss(self) -> Loss:
         """The loss that was minimized."""
-        return loss_named(self.settings.get("loss", "squares"))
+        return loss_named(self.settings.get("loss", "squares"), self.settings.get("scale_targets", True))
 
     @property
     def outputs(self) -> list[str] | None:

@@ -107,6 +107,8 @@ _FACTS = {
     "p_value": (0.0, 1.0),
     "autocorrelation": (-1.0, 1.0),
     "identical_rows": (0, np.inf),
+    "few_rows": (0, np.inf),
+    "few_groups": (0, np.inf),
     "error_of_the_mean": (0.0, np.inf),
 }
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairflip.blas import one_blas_thread
 from pairflip.least_squares import SINGULAR, Floats
@@ -26,6 +27,7 @@ from pairflip.text import number, plural, quoted
 if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
+_FEW = 30  # independent rows below which a table is called small
 _CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
 _STRONG = 0.3  # ... and above this
 _COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
@@ -34,9 +36,12 @@ _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target b
 _BLOCK = 2**18  # numbers of the table that are looked at together
 
 
-def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str, Any]:
+def table_facts(
+    problem: SubsetProblem, folds: Folds | None = None, groups: NDArray[Any] | None = None
+) -> dict[str, Any]:
     """Facts by name, only those that apply.
 
+    ``few_rows`` or, where rows belong together, ``few_groups``: how many there are, where they are few;
     ``autocorrelation``: the correlation of the target with that of the next row, where it is large and the table is not
     merely sorted by the target; ``identical_rows``: how many rows repeat an earlier row, target included;
     ``copied_rows``: the first of these with the rows that they repeat, by index (the command line has names instead);
@@ -53,6 +58,9 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
         return {name: fact for name, fact in facts.items() if fact}
     present = problem.sample_weight > 0
     y = problem.y[present]
+    units = len(y) if groups is None else np.unique(groups[present]).size
+    if units < _FEW:
+        facts["few_rows" if groups is None else "few_groups"] = units
     if not problem.target_names:
         first = y.reshape(len(y), -1)[:, 0]
         steps, off, values = np.diff(first), first - first.mean(), np.unique(first)

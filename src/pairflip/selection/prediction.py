@@ -16,7 +16,7 @@ sides as c (n + 1) of the errors of rows predicted by the halves that left them 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,15 @@ def predict(
     curve: SizeCurve, X: Any, size: int | None, interval: float | None, predict_with: str | None = None
 ) -> Floats | Prediction:
     """Predictions (M,) of new rows, or with `interval` a record that has bounds, too; warns of extrapolations."""
+    predicted, far = predict_any(curve, X, size, interval, predict_with)
+    warn_outside(far, outside_words, stacklevel=4)
+    return predicted
+
+
+def predict_any(
+    curve: SizeCurve, X: Any, size: int | None, interval: float | None, predict_with: str | None = None
+) -> tuple[Floats | Prediction, NDArray[np.bool_] | None]:
+    """What `predict` gives, without a warning; and which rows lie outside the range of the training rows."""
     size = predicting_size(curve, size, predict_with)
     used = used_columns(curve, size, folds=interval is not None)
     needs = "the folds chose (without interval, those of the model will do)"
@@ -115,12 +124,11 @@ def predict(
     far = outside(curve, of_model, size)
     points = _points(curve, of_model, size)
     bounds = None if interval is None else _bounds(curve, rows, size, interval)
-    warn_outside(far, stacklevel=4)
     if bounds is None or interval is None:
-        return points
+        return points, far
     targets = None if curve.targets is None else list(curve.targets.names)
     n_columns = _average_of(curve).size if size == AVERAGE else size
-    return Prediction(points, *bounds, n_columns, float(interval), targets, far)
+    return Prediction(points, *bounds, n_columns, float(interval), targets, far), far
 
 
 def predicting_size(curve: SizeCurve, size: int | None, predict_with: str | None) -> int:
@@ -273,10 +281,18 @@ def outside_words(outside: NDArray[np.bool_], names: Sequence[str] | None = None
     )
 
 
-def warn_outside(outside: NDArray[np.bool_] | None, stacklevel: int) -> None:
+def outside_of_fold(outside: NDArray[np.bool_]) -> str:
+    """The same sentence without numbers: Python shows it once for all folds of a cross validation."""
+    return (
+        f"some rows lie outside the range of the training rows (leverage above {OUTSIDE:g} times the largest one "
+        "there): their predictions are extrapolations."
+    )
+
+
+def warn_outside(outside: NDArray[np.bool_] | None, words: Callable[[NDArray[np.bool_]], str], stacklevel: int) -> None:
     """Warn of rows outside the range of the training rows, unless they are as few as among rows of the same kind."""
     if outside is not None and outside.size and np.mean(outside) > _FEW_OUTSIDE:
-        warnings.warn(outside_words(outside), UserWarning, stacklevel=stacklevel)
+        warnings.warn(words(outside), UserWarning, stacklevel=stacklevel)
 
 
 def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
