@@ -47,6 +47,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "tasks-table": "tasks.show",
     "thermometers": "thermometers",
     "streams": "streams",
+    "streams-intervals": "streams.report_intervals",
     "tight": "stability.report_tight",
 }
 PARTS = {name: name for name in SHORT} | LONG

@@ -67,6 +67,16 @@ def test_points_and_intervals_are_those_of_the_curve(home):
     assert invoke("predict", "--config", home / "p.toml").stdout == typed.stdout
 
 
+@pytest.mark.parametrize(("noise", "words"), [(3.0, "less"), (0.0, "more"), (None, "")])
+def test_intervals_that_cover_another_share_than_asked_for_are_remarked_on(home, noise, words):
+    y, X = planted(rows=150, seed=4)
+    y = y if noise is None else 2.0 * X[:, 0] - X[:, 3] + noise * np.random.default_rng(0).normal(size=150)
+    write_csv(home / "many.csv", ["y", *NAMES], np.column_stack([y, X]).tolist())
+    remarks = predicted(home / "result", home / "many.csv", "--interval", "0.8")[1]
+    assert (f"inside is {words} than the 80 % asked for, by more than chance (p = " in remarks) == bool(words)
+    assert ("belong together (select with --groups)" in remarks) == (words == "less")
+
+
 WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
 
 

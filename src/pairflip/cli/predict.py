@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -104,6 +105,7 @@ def _predicted(
     from pairflip.report.predicted_words import PredictedRows, folds_need
     from pairflip.selection.prediction import (
         AVERAGE,
+        chance_of,
         compare,
         outside,
         predict_known,
@@ -139,7 +141,8 @@ def _predicted(
     coverage = coverage if why_not is None else None
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
-    compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
+    chance = None if coverage is None else partial(chance_of, curve, chosen, coverage)
+    compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None, chance=chance)
     average = curve.average if chosen == AVERAGE else None
     columns = np.setdiff1d(needed, curve.always) if chosen == AVERAGE else curve.supports[curve.at(chosen)]
     return PredictedRows(

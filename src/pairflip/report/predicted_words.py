@@ -29,6 +29,8 @@ CHOSEN_AVERAGE = (
     "size and ridge of the average were chosen on the same rows, for which coverage is not proved (see 'Predicting new "
     "rows' in the documentation for how often it was true)."
 )
+BY_CHANCE = 0.01
+"""A fraction of rows inside their intervals is remarked on where it, or a stranger one, is no more probable."""
 CLEARLY = 2.0
 """Standard errors by which the errors of rows must differ for one prediction to be called better. Of 86 simulated
 tables called so, 57 truly were (`python -m benchmarks prediction-words`)."""
@@ -127,7 +129,24 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
         if check.concordance is not None:
             errors = f"concordance {number(check.concordance, 3)}"
         remarks.append(f"compared with {quoted(predicted.target)} in {plural(check.n_rows, 'row')}: {errors}.")
+        remarks += _coverage_words(check, predicted.coverage)
     return remarks
+
+
+def _coverage_words(check: PredictionCheck, coverage: float | None) -> list[str]:
+    """The sentence where clearly fewer or more rows are inside their intervals than was asked for, or none."""
+    if coverage is None or check.inside is None or check.chance is None or check.chance > BY_CHANCE:
+        return []
+    if percent(check.inside) == percent(coverage):
+        return []
+    less = check.inside < coverage
+    why = " They may be unlike the training rows, or training rows belong together (select with --groups)."
+    return [
+        f"{percent(check.inside)} inside is {'less' if less else 'more'} than the {percent(coverage)} asked for, by "
+        f"more than chance (p = {number(check.chance, 2)}): the intervals are too {'narrow' if less else 'wide'} for "
+        f"these rows."
+        f"{why if less else ''}"
+    ]
 
 
 def predicted_record(predicted: PredictedRows, header: list[str], lines: list[Any]) -> dict[str, Any]:
@@ -139,7 +158,8 @@ def predicted_record(predicted: PredictedRows, header: list[str], lines: list[An
     check = None
     if predicted.comparison is not None:
         values = {k: plain(v) for k, v in asdict(predicted.comparison).items()}
-        check = {k: v for k, v in values.items() if v is not None or k not in ("wrong", "auc", "concordance")}
+        optional = ("wrong", "auc", "concordance", "chance")
+        check = {k: v for k, v in values.items() if v is not None or k not in optional}
     return {
         "table": predicted.rows.source,
         "target": predicted.target,

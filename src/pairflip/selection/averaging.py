@@ -22,6 +22,7 @@ from pairflip.selection.curve import Average, SizeCurve
 from pairflip.selection.executors import Execution
 from pairflip.selection.facts import told_by_the_mean
 from pairflip.selection.folds import Folds
+from pairflip.selection.prediction import sampled_errors
 from pairflip.selection.progress import foreseen_seconds
 from pairflip.selection.settings import GRID, LIKELIHOOD_GRID, Selection
 from pairflip.selection.subsampling import (
@@ -173,6 +174,7 @@ def _chosen(
             squares=loss.squared,
             ranking=_ranking(problem, judges, supports, mean, predicted),
         ),
+        sampled=sampled_errors(problem, halves.left_out, fits, columns, mean=True),
     )
 
 

@@ -59,6 +59,18 @@ class AnnealCurves:
 
 
 @dataclass(frozen=True)
+class SampledErrors:
+    """How far off the predictions of sampled rows were by fits without them: K quantiles for each of q targets.
+
+    It stands in for the errors of single rows where moments were kept of all others.
+    """
+
+    rows: int  # of the sample
+    error: Floats  # (K, q), each of the same weight
+    fold: Ints | None = None  # (K, q) whose fit it was; None for the mean of several
+
+
+@dataclass(frozen=True)
 class FoldFits:
     """What the folds predict with: columns of their own, fitted on their training rows, in the units of the table.
 
@@ -69,6 +81,7 @@ class FoldFits:
     coefs: tuple[Floats, ...]  # T arrays (F, k), of `SizeCurve.fold_supports`
     always_coefs: tuple[Floats, ...]  # T arrays (F, A)
     intercepts: Floats  # (T, F)
+    sampled: tuple[SampledErrors, ...] | None = None  # T, of a table that was read in blocks
 
 
 @dataclass(frozen=True)
@@ -260,6 +273,7 @@ class Average:
     observed: Floats  # (n,) what predictions are compared with
     predictions: Floats  # (n,) of the rows, by the halves that left them out
     corrected: ChosenError | None  # the error on new rows, corrected for the choice; None for very few rows
+    sampled: SampledErrors | None = None  # of a table that was read in blocks
 
 
 @dataclass(frozen=True)

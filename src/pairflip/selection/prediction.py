@@ -11,12 +11,15 @@ is more than `OUTSIDE` times the largest :math:`h_i / (1 - w_i h_i)` of a traini
 
 The average over half-samples (`selection.averaging`) is the mean of their predictions; its interval goes as far to both
 sides as c (n + 1) of the errors of rows predicted by the halves that left them out.
+
+Where moments were kept of blocks of rows, the rows of a curve stand for blocks, whose errors are not distributed like
+those of single rows. The n rows are then those of the sample that was kept beside (`SampledErrors`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +31,7 @@ from pairflip.least_squares import Floats
 from pairflip.losses.base import FoldCoefficients
 from pairflip.losses.influence import scaled_columns
 from pairflip.selection.criteria import HALF, auc, concordance
-from pairflip.selection.curve import Average, FoldFits, SizeCurve, TrainingRange
+from pairflip.selection.curve import Average, FoldFits, SampledErrors, SizeCurve, TrainingRange
 from pairflip.selection.verdict import paired_difference, recommended_size
 from pairflip.supports import ABSENT, Ints
 from pairflip.text import listed
@@ -51,6 +54,7 @@ were called outside, with 1.5 fewer than 0.5 %."""
 _FEW_OUTSIDE = 0.01  # no warning is given where no larger fraction of the new rows is outside
 _LEAST_REST = 0.1  # least value of 1 - w h: a row that alone determines a coefficient must not hide all others
 _DEPENDENT = 1e-9  # singular values that are smaller, of scaled columns, are rounding errors
+_QUANTILES = 2000  # of the errors of sampled rows
 _AT_A_TIME = 4_000_000  # values of new rows and held-out rows that are in memory together
 
 
@@ -99,6 +103,7 @@ class PredictionCheck:
     wrong: float | None = None  # fraction put into another class
     auc: float | None = None  # of two classes
     concordance: float | None = None  # of survival times: Harrell's index
+    chance: float | None = None  # of such a fraction inside, or a stranger one, for rows like those of the result
 
 
 def predict(
@@ -161,7 +166,7 @@ def _points(curve: SizeCurve, X: Floats, size: int) -> Floats:
     """Predictions by the columns of the final fit, or the mean of those of the half-samples."""
     if size == AVERAGE:
         average, total = _average_of(curve), np.zeros((len(X), curve.n_outputs))
-        coefs, intercepts = _dense(curve, used_columns(curve, AVERAGE, folds=False), average, average.supports)
+        coefs, intercepts = _dense(used_columns(curve, AVERAGE, folds=False), curve.always, average, average.supports)
         for coef, intercept in zip(coefs, intercepts, strict=True):
             eta = X @ coef + intercept
             total += curve.loss.mean(eta if curve.n_outputs > 1 else eta[:, 0]).reshape(total.shape)
@@ -187,6 +192,11 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
     columns = {size: used_columns(curve, size, folds=False) for size in curve.sizes.tolist()}
     with_range = _saved_sizes(curve, sum(each.size**2 for each in columns.values()))
     with_leverages = _saved_sizes(curve, KEPT_NUMBERS + 1) if curve.n_rows <= KEPT_NUMBERS else []
+    left_out = [curve.held_out_rows[curve.held_out_fold == f] for f in range(curve.n_folds)]
+    sampled = [
+        sampled_errors(problem, left_out, fit, curve.fold_supports[curve.at(size)])
+        for size, fit in zip(sizes, fits, strict=True)
+    ]
     return replace(
         curve,
         fold_fits=FoldFits(
@@ -194,6 +204,7 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
             coefs=tuple(fit.coefs for fit in fits),
             always_coefs=tuple(fit.always_coefs for fit in fits),
             intercepts=np.stack([fit.intercepts for fit in fits]),
+            sampled=tuple(filter(None, sampled)) or None,
         ),
         training_ranges=tuple(
             training_range(problem, each, size in with_leverages)
@@ -202,6 +213,31 @@ def with_predictors(curve: SizeCurve, problem: SubsetProblem, errors: HeldOutJud
             for size, each in columns.items()
         ),
     )
+
+
+def sampled_errors(
+    problem: SubsetProblem, left_out: Sequence[Ints], fits: FoldCoefficients, supports: Ints, mean: bool = False
+) -> SampledErrors | None:
+    """Errors of sampled rows by each fit that left their block out, or by the mean of these; None without a sample."""
+    if problem.condensed is None or problem.condensed.sample is None:
+        return None
+    sample, block = problem.condensed.sample, problem.condensed.block
+    used = np.unique(np.append(problem.always, supports[supports != ABSENT]))
+    coefs, intercepts = _dense(used, problem.always, fits, supports)
+    unseen = np.stack([np.isin(sample.block, block[rows]) for rows in left_out], axis=1)  # (n, F)
+    row, fold = (np.arange(len(unseen)), None) if mean else np.nonzero(unseen)
+    errors, places = [], []
+    for t, y in enumerate(sample.values[:, problem.n_columns :].T):
+        predicted = sample.values[:, used] @ coefs[..., t].T + intercepts[:, t]
+        predicted = np.average(predicted, axis=1, weights=unseen) if fold is None else predicted[row, fold]
+        error = np.abs(y[row] - predicted)
+        order = np.argsort(error, kind="stable")
+        total, count = np.cumsum(sample.weight[row[order]]), min(_QUANTILES, row.size)
+        reached = np.searchsorted(total, total[-1] * (np.arange(1, count + 1) / count - 1e-9))
+        places.append(order[reached])
+        errors.append(error[places[-1]])
+    folds = None if fold is None else fold[np.stack(places, axis=1)]
+    return SampledErrors(sample.key.size, np.stack(errors, axis=1), folds)
 
 
 def _saved_sizes(curve: SizeCurve, numbers: int) -> list[int]:
@@ -268,21 +304,24 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
             f"interval is {interval:g}, but predictions are those of loss={curve.loss.name!r}: probabilities of a "
             "class, means of counts and risks have no such interval; leave the interval out."
         )
-    if size == AVERAGE:
-        n = _average_of(curve).rows.size
-    elif curve.fold_fits is None:
+    fits = curve.fold_fits
+    if not curve.single_rows and (fits is None or fits.sampled is None):
+        return (
+            f"interval is {interval:g}, but the result comes from moments alone, which do not show how errors of "
+            "single rows vary; leave the interval out, or select from the rows (SubsetProblem.from_blocks)."
+        )
+    if size != AVERAGE and fits is None:
         return (
             "the result was saved by an older version and lacks the fits of its folds, so it gives predictions but no "
             "intervals; leave the interval out, or select again."
         )
-    elif size not in curve.fold_fits.sizes:
-        sizes = ", ".join(map(str, curve.fold_fits.sizes.tolist()))
+    if size != AVERAGE and fits is not None and size not in fits.sizes:
+        sizes = ", ".join(map(str, fits.sizes.tolist()))
         return (
             f"size is {size}, but of this many folds the result keeps fits of sizes {sizes} only; take one of these "
             f"for intervals, or select again with size {size} alone."
         )
-    else:
-        n = np.unique(curve.held_out_rows).size
+    n = _rows_behind(curve, size)
     if _needed(interval, n) > n:
         return (
             f"interval is {interval:g}, but {n} held-out rows give intervals of coverage up to "
@@ -291,10 +330,40 @@ def why_no_interval(curve: SizeCurve, size: int, interval: float) -> str | None:
     return None
 
 
+def _rows_behind(curve: SizeCurve, size: int) -> int:
+    """How many rows the intervals of a size, or of the average, are made of."""
+    fits = curve.fold_fits
+    if fits is not None and fits.sampled is not None:
+        return fits.sampled[0].rows
+    return _average_of(curve).rows.size if size == AVERAGE else np.unique(curve.held_out_rows).size
+
+
+def chance_of(curve: SizeCurve, size: int, interval: float, inside: int, of: int) -> float:
+    """Probability that so many of some new rows, or a stranger number, lie inside intervals: beta-binomial, two-sided.
+
+    As if the size had been fixed and all rows, new ones and those of the result, had been drawn alike.
+    """
+    from scipy.special import betaln
+
+    n = _rows_behind(curve, size)
+    a, x = np.ceil(_needed(interval, n)), np.arange(of + 1.0)
+    b = n + 1 - a
+    each = np.exp(betaln(x + a, of - x + b) - betaln(a, b) - betaln(x + 1, of - x + 1)) / (of + 1)
+    return float(min(1.0, 2.0 * min(each[: inside + 1].sum(), each[inside:].sum())))
+
+
 def compare(
-    observed: Floats, prediction: Floats, bounds: Sequence[Floats] | None, *, classes: bool = False
+    observed: Floats,
+    prediction: Floats,
+    bounds: Sequence[Floats] | None,
+    *,
+    classes: bool = False,
+    chance: Callable[[int, int], float] | None = None,
 ) -> PredictionCheck | None:
-    """Predictions and truth; rows in which either is not a number do not count. None where no row is left."""
+    """Predictions and truth; rows in which either is not a number do not count. None where no row is left.
+
+    `chance` says how probable it is that so many of so many rows, or a stranger number, lie inside their intervals.
+    """
     known = np.isfinite(np.column_stack([observed, prediction])).all(axis=1)
     if not known.any():
         return None
@@ -303,15 +372,15 @@ def compare(
         return PredictionCheck(p.size, nan, nan, None, concordance=concordance(y, p, np.ones(p.size)))
     if p.ndim == 2:  # probabilities of three and more classes
         return PredictionCheck(y.size, nan, nan, None, wrong=float(np.mean(np.argmax(p, axis=1) != y)))
-    squared, about, inside = float(np.mean((y - p) ** 2)), float(np.mean((y - y.mean()) ** 2)), None
-    if bounds is not None:
-        bounded = known & np.isfinite(bounds[0])
-        within = (bounds[0] <= observed) & (observed <= bounds[1])
-        inside = float(np.mean(within[bounded])) if bounded.any() else None
+    squared, about, inside, by_chance = float(np.mean((y - p) ** 2)), float(np.mean((y - y.mean()) ** 2)), None, None
+    if bounds is not None and (bounded := known & np.isfinite(bounds[0])).any():
+        within = ((bounds[0] <= observed) & (observed <= bounds[1]))[bounded]
+        inside = float(np.mean(within))
+        by_chance = None if chance is None else chance(int(within.sum()), within.size)
     r2 = 1.0 - squared / about if about > 0 else nan
     wrong = float(np.mean((p > HALF) != (y > HALF))) if classes else None
     area = auc(y, p, np.ones(y.size)) if classes else None
-    return PredictionCheck(y.size, squared**0.5, r2, inside, wrong, area)
+    return PredictionCheck(y.size, squared**0.5, r2, inside, wrong, area, chance=by_chance)
 
 
 def _needed(interval: float, n: int) -> float:
@@ -330,20 +399,25 @@ def _bounds(curve: SizeCurve, X: Floats, size: int, interval: float) -> tuple[Fl
     assert fits is not None
     saved = int(np.flatnonzero(fits.sizes == size)[0])
     of_folds = FoldCoefficients(fits.coefs[saved], fits.always_coefs[saved], fits.intercepts[saved])
-    coefs, intercepts = _dense(curve, used_columns(curve, size, folds=True), of_folds, supports)
-    q, error = curve.n_outputs, np.abs(curve.observed - curve.predictions[curve.at(size)])
-    fold, weights = curve.held_out_fold[::q], curve.weights[::q]
-    error = error.reshape(fold.size, q) * (1.0 if curve.targets is None else curve.targets.scales[fold])
-    # Each row counts once: where it was predicted several times, its values share its weight; all weigh n together.
-    _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
-    shared = weights / times[row]
-    weight, needed = shared * (times.size / shared.sum()), _needed(interval, times.size)
+    coefs, intercepts = _dense(used_columns(curve, size, folds=True), curve.always, of_folds, supports)
+    q, fold = curve.n_outputs, curve.held_out_fold[:: curve.n_outputs, None]
+    if fits.sampled is not None:
+        sampled = fits.sampled[saved]
+        assert sampled.fold is not None
+        n, error, fold, shared = sampled.rows, sampled.error, sampled.fold, np.ones(len(sampled.error))
+    else:
+        error = np.abs(curve.observed - curve.predictions[curve.at(size)]).reshape(fold.size, q)
+        error = error * (1.0 if curve.targets is None else curve.targets.scales[fold[:, 0]])
+        # Each row counts once: where it was predicted several times, its values share its weight.
+        _, row, times = np.unique(curve.held_out_rows[::q], return_inverse=True, return_counts=True)
+        n, shared = times.size, curve.weights[::q] / times[row]
+    weight, needed = shared * (n / shared.sum()), _needed(interval, n)  # all weigh n together
     lower, upper = np.empty((len(X), q)), np.empty((len(X), q))
-    step = max(1, _AT_A_TIME // fold.size)
+    step = max(1, _AT_A_TIME // len(error))
     for first in range(0, len(X), step):
         part = slice(first, first + step)
-        for t in range(q):
-            by_row = (X[part] @ coefs[..., t].T + intercepts[:, t])[:, fold]
+        for t, of_row in enumerate(np.broadcast_to(fold, error.shape).T):
+            by_row = (X[part] @ coefs[..., t].T + intercepts[:, t])[:, of_row]
             upper[part, t] = _reached(by_row + error[:, t], weight, needed)
             lower[part, t] = -_reached(error[:, t] - by_row, weight, needed)
     shape = len(X), *curve.intercepts.shape[1:]
@@ -355,6 +429,8 @@ def _average_bounds(curve: SizeCurve, X: Floats, interval: float) -> tuple[Float
     average, points = _average_of(curve), _points(curve, X, AVERAGE)
     n, weights = average.rows.size, average.weights
     errors = np.abs(average.observed - average.predictions).reshape(n, -1)
+    if average.sampled is not None:
+        n, errors, weights = average.sampled.rows, average.sampled.error, np.ones(len(average.sampled.error))
     reached = _reached(np.ascontiguousarray(errors.T), weights * (n / weights.sum()), _needed(interval, n))
     reached = reached if points.ndim == 2 else reached[0]
     return points - reached, points + reached
@@ -376,15 +452,16 @@ def _average_of(curve: SizeCurve) -> Average:
     return curve.average
 
 
-def _dense(curve: SizeCurve, used: Ints, fits: FoldCoefficients | Average, supports: Ints) -> tuple[Floats, Floats]:
+def _dense(used: Ints, always: Ints, fits: FoldCoefficients | Average, supports: Ints) -> tuple[Floats, Floats]:
     """Coefficients (F, U, q) of the `used` columns, zero where a fold (F, k) did not choose them; intercepts (F, q)."""
-    q, fold = curve.n_outputs, np.arange(len(supports))[:, None]
+    intercepts, fold = fits.intercepts.reshape(len(supports), -1), np.arange(len(supports))[:, None]
+    q = intercepts.shape[1]
     coefs = np.zeros((len(supports), used.size, q))
-    coefs[fold, np.searchsorted(used, curve.always)[None, :]] = fits.always_coefs.reshape(len(supports), -1, q)
+    coefs[fold, np.searchsorted(used, always)[None, :]] = fits.always_coefs.reshape(len(supports), -1, q)
     chosen = supports != ABSENT
     chosen_coefs = fits.coefs.reshape(*supports.shape, q)[chosen]
     coefs[np.broadcast_to(fold, supports.shape)[chosen], np.searchsorted(used, supports[chosen])] = chosen_coefs
-    return coefs, fits.intercepts.reshape(-1, q)
+    return coefs, intercepts
 
 
 def _reached(values: Floats, weight: Floats, needed: float) -> Floats:
