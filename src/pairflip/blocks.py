@@ -291,6 +291,7 @@ class Condensed:
     count: Floats  # (M,)
     folds: int
     sample: SampledRows | None = None  # of the rows that they stand for
+    facts: dict[str, Any] = field(default_factory=dict)  # what somebody saw who had all of these, see `selection.facts`
 
     def some(self, rows: NDArray[np.int64] | slice) -> Condensed:
         """Of some of the rows."""

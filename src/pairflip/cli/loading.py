@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pairflip.tables.parts import Stream
 
 
+TALL, TALL_PER_COLUMN = 50_000, 500
+"""Rows, and rows for each column, from which only moments of a table in memory are kept (053-blocks-of-rows.md)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Loaded:
     """A table, and what SubsetProblem takes beside it."""
@@ -42,14 +46,20 @@ class Loaded:
         quiet: bool = False,
         journal: Path | None = None,
         n_jobs: int | None = None,
+        sum_up: bool = False,
     ) -> SubsetProblem:
-        """The problem that these options define; remarks on the table are said. A stream is read, with a journal."""
+        """The problem that these options define; remarks on the table are said. A stream is read, with a journal.
+
+        If it may `sum_up` rows, only moments are kept of a tall table, unless options need its rows.
+        """
         import numpy as np
 
         from pairflip.problem import SubsetProblem
+        from pairflip.selection.facts import row_facts
         from pairflip.tables.columns import separate_names
         from pairflip.tables.errors import perhaps
-        from pairflip.text import quoted
+        from pairflip.tables.raw import Change
+        from pairflip.text import plural, quoted
 
         table = self.table
         wanted = separate_names(model.always or [], [*table.names, *table.categories])
@@ -90,6 +100,18 @@ class Loaded:
                 journal=None if journal is None else journal / "rows", about=self.stream.identity,
                 progress=False if quiet else None, **arguments,
             )  # fmt: skip
+        elif sum_up and self.loss == "squares" and preprocess is None and self.groups is None and self._is_tall:
+            block, targets = (table.X, y, self.arguments.get("sample_weight")), self.arguments.get("target_names")
+            problem = SubsetProblem.from_blocks(
+                [block], names=table.names, target_names=targets, in_memory=0, n_jobs=n_jobs, **arguments
+            )
+            assert problem.condensed is not None
+            problem.condensed = replace(problem.condensed, facts=row_facts(*block, several=targets is not None))
+            says = (
+                f"{plural(len(table.y), 'row')} are summed up in random blocks, since the table has far more rows than "
+                "columns (--no-stream keeps single rows, and takes several times as long)"
+            )
+            table.notes.append(Change("row", "summed up in random blocks", (), says))
         else:
             problem = SubsetProblem(
                 table.X, y, names=table.names, loss=self.loss, preprocess=preprocess, **self.arguments, **arguments
@@ -98,6 +120,12 @@ class Loaded:
             for item in (*table.dropped, *table.notes):
                 say(f"{item}.")
         return problem
+
+    @property
+    def _is_tall(self) -> bool:
+        """Whether nobody asked for all rows, and moments of random blocks are far fewer numbers than the table."""
+        rows, columns = self.table.X.shape
+        return self.options.stream is None and rows >= max(TALL, TALL_PER_COLUMN * columns)
 
 
 def load(options: TableOptions, response: LossOptions | None = None) -> Loaded:

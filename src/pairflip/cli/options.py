@@ -145,7 +145,7 @@ class TableOptions:
     sheet: Sheet = None
     decimal: Decimal = None
     thousands: Thousands = None
-    stream: Annotated[bool | None, in_table("--stream/--no-stream", show_default="above 67 million numbers", help=
+    stream: Annotated[bool | None, in_table("--stream/--no-stream", show_default="for large and tall tables", help=
         "Read the table once, in batches of rows, and keep only moments.")] = None  # fmt: skip
     weights: Annotated[str | None, in_table(metavar="NAME", help="Column of row weights.")] = None
     groups: Annotated[

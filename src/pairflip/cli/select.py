@@ -76,6 +76,7 @@ def select(
     from pairflip.report.cautions import named_heavy_row
     from pairflip.search.effort import as_method
     from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
+    from pairflip.selection.folds import Repeats, parse_cv
     from pairflip.selection.progress import followed_by
     from pairflip.selection.run import identify
 
@@ -94,7 +95,10 @@ def select(
     else:
         folder = checked_place("select", out, results.force, table.data, journal)
     loaded = load(table, response)
-    problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
+    problem = loaded.problem(
+        model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"],
+        sum_up=isinstance(parse_cv(cv), Repeats),
+    )  # fmt: skip
     how["groups"] = loaded.groups
     if journal is not None and shard is not None:
         n_chains = run_shard(problem, selection, journal=journal, shard=shard, **how)

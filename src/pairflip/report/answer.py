@@ -146,7 +146,7 @@ def answer_of(curve: SizeCurve) -> Answer:
     clear, size, other = predicts(curve), size_to_show(curve), None
     cautions, words = list(cautions_of(curve, size, clear)), vocabulary(curve)
     stability, details = stability_words(curve, size), stability_details(curve, size)
-    more = [("Rows", moments_words(curve)), ("Rules", _rules(curve))]
+    more = [("Rules", _rules(curve))]
     if clear:
         other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
         headline = _recommendation(curve, size)
@@ -167,6 +167,7 @@ def answer_of(curve: SizeCurve) -> Answer:
         anew = "there, size and columns were chosen anew without the rows predicted"
         more.append(("Outer folds", f"{anew}; sizes chosen: {sizes}."))
     more += [("Signs", sign_words(curve, size)), ("Shuffled targets", null_words(curve))]
+    bullets.append(("Rows", moments_words(curve)))
     bullets.append((DOUBT, " ".join(each.short for each in cautions)))
     bullets, more = ([(label, text) for label, text in paragraphs if text] for paragraphs in (bullets, more))
     texts = tuple(each.text for each in cautions)
@@ -217,9 +218,8 @@ def moments_words(curve: SizeCurve) -> str:
         return ""
     known = curve.facts["stands_for"]
     text = (
-        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks: "
-        "errors are those of all rows, but their standard errors and ranges come from the blocks, and nothing is said "
-        "of single rows."
+        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks. "
+        "Errors are those of all rows; their ranges come from the blocks. Nothing is said of single rows."
     )
     return f"{text} {missing_words(known['missing'])}".rstrip()
 

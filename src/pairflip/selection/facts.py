@@ -46,22 +46,32 @@ def table_facts(problem: SubsetProblem, folds: Folds | None = None) -> dict[str,
     all rows and on the training rows of every fold.
     """
     facts: dict[str, Any] = {"target_copies": target_copies(problem, folds)}
-    if problem.condensed is not None:  # single rows are not known
+    if problem.condensed is not None:  # single rows are not known here
         blocks = np.unique(problem.condensed.block).size
         facts["stands_for"] = {"rows": problem.rows_present, "blocks": blocks, "missing": problem.missing}
+        facts |= problem.condensed.facts
         return {name: fact for name, fact in facts.items() if fact}
-    present = problem.sample_weight > 0
-    y = problem.y[present]
-    if not problem.target_names:
+    several, squared = bool(problem.target_names), problem.loss.squared
+    facts |= row_facts(problem.X, problem.y, problem.sample_weight, several=several, squared=squared)
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def row_facts(
+    X: Any, y: Floats, weights: Floats | None, *, several: bool = False, squared: bool = True
+) -> dict[str, Any]:
+    """The facts that need single rows, of those with a weight above zero; `several` targets are looked at together."""
+    facts: dict[str, Any] = {}
+    if weights is not None and not (weights > 0).all():
+        X, y = X[weights > 0], y[weights > 0]
+    if not several:
         first = y.reshape(len(y), -1)[:, 0]
         steps, off, values = np.diff(first), first - first.mean(), np.unique(first)
         in_order, r = (steps >= 0).all() or (steps <= 0).all(), float(off[1:] @ off[:-1] / (off @ off))
         if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not in_order:
             facts["autocorrelation"] = round(r, 3)
-        if values.size == 2 and problem.loss.squared:
+        if values.size == 2 and squared:
             facts["two_values"] = values.tolist()
-    facts["identical_rows"] = identical_rows(problem.X if present.all() else problem.X[present], y)
-    return {name: fact for name, fact in facts.items() if fact}
+    return facts | {"identical_rows": identical_rows(X, y)}
 
 
 def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[list[Any]]:
