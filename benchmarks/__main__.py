@@ -23,6 +23,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "designs-table": "designs.show",
     "ess": "effective",
     "honesty": "honesty",
+    "honesty-clusters": "honesty.report_clusters",
     "imputation": "imputation",
     "intervals": "honesty.report_intervals",
     "laws": "laws",

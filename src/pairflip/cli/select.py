@@ -76,6 +76,7 @@ def select(
     from pairflip.report.cautions import named_heavy_row
     from pairflip.search.effort import as_method
     from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
+    from pairflip.selection.facts import alike_rows
     from pairflip.selection.folds import Repeats, parse_cv
     from pairflip.selection.progress import followed_by
     from pairflip.selection.run import identify
@@ -121,7 +122,8 @@ def select(
     if inclusion is not None:
         curve = with_posterior(curve, inclusion)
     dates = {"dates": True} if loaded.table.row_dates else {}
-    curve = replace(curve, facts={**curve.facts, **dates, **named_heavy_row(curve, loaded.table.row_names)})
+    alike = {} if loaded.groups else alike_rows(curve, loaded.table.repeated)
+    curve = replace(curve, facts={**curve.facts, **dates, **alike, **named_heavy_row(curve, loaded.table.row_names)})
     used = context.params | {
         "sizes": o.written_sizes(curve.settings["sizes"]), "method": selection.method, "loss": loaded.loss,
         "stability": selection.stability,

@@ -19,6 +19,10 @@ _BY_CHANCE = 0.003
 _ROUNDING = 1e-20  # of the square of the target: errors of columns that fit it exactly
 _SHAKY_NAMES = 0.5
 _CHOOSE = "let held-out rows choose a larger ridge (--ridge auto, in Python ridge='auto')"
+_RELATIVES = (
+    "Rows held out at random then have near copies among the others: errors here are too low, and their ranges and "
+    "prediction intervals are too narrow."
+)
 
 
 class Caution(NamedTuple):
@@ -93,14 +97,21 @@ def _about_rows(curve: SizeCurve) -> Iterator[Caution]:
     facts, how = curve.facts, str(curve.settings.get("cv", ""))
     yield from map(Caution, copy_words(facts) + imputed_words(facts))
     in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
-    if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
+    if "alike_by" in facts and not in_blocks:
+        column, many = quoted(clean(str(facts["alike_by"]))), plural(int(facts.get("alike_values", 0)), "value")
+        yield Caution(
+            f"Rows with the same {column} ({many}) have similar errors, correlation {facts['alike_rows']:.2f}: if they "
+            f"belong together, leave them out together (--groups {column}).",
+            _RELATIVES,
+        )
+    elif ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
         why = "their names are dates"
         if "autocorrelation" in facts:
             why = f"the target of a row is like that of the row before, autocorrelation {facts['autocorrelation']:.2f}"
         yield Caution(
             f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
             "(--cv blocks:5, in Python cv='blocks:5').",
-            "Rows held out at random then have near copies among the others, and all errors here are too low.",
+            _RELATIVES,
         )
     if "identical_rows" in facts and "group" not in how.lower():
         copies = int(facts["identical_rows"])

@@ -114,6 +114,8 @@ _FACTS = {
     "p_value": (0.0, 1.0),
     "autocorrelation": (-1.0, 1.0),
     "identical_rows": (0, np.inf),
+    "alike_rows": (0.0, 1.0),
+    "alike_values": (0, np.inf),
     "error_of_the_mean": (0.0, np.inf),
 }
 
@@ -296,6 +298,10 @@ def _check_curve(curve: SizeCurve) -> None:
         value = curve.facts.get(name, low)
         fits = type(value) in (int, float) and low <= value <= high
         _require(fits, f"facts {name}", f"expected a number from {low:g} to {high:g}")
+    fits = isinstance(curve.facts.get("alike_by", ""), str) and ("alike_rows" in curve.facts) == (
+        "alike_by" in curve.facts
+    )
+    _require(fits, "facts alike_by", "expected the name of a column")
     values = curve.facts.get("two_values", [0, 1])
     fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
     _require(fits, "facts two_values", "expected two numbers")

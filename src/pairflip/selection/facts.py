@@ -6,6 +6,7 @@ validation does not say how well new rows are predicted; where a column is a cop
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
 _STRONG = 0.3  # ... and above this
+_ALIKE_BY_CHANCE = 0.01  # of a column whose rows are called alike, over the number of such columns
 _COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
 _NAMED = 3  # copies of the target that a sentence names
 _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
@@ -72,6 +74,36 @@ def row_facts(
         if values.size == 2 and squared:
             facts["two_values"] = values.tolist()
     return facts | {"identical_rows": identical_rows(X, y)}
+
+
+def alike_rows(curve: SizeCurve, labels: Mapping[str, Ints]) -> dict[str, Any]:
+    """The column by whose values (codes of the rows) held-out errors are alike, how much, and how many values it has.
+
+    By analysis of variance of what the recommended columns leave; a column that is one of these is not looked at.
+    """
+    from scipy.special import fdtrc
+
+    from pairflip.selection.verdict import recommended_size
+
+    if not curve.single_rows or curve.n_outputs > 1 or curve.survival is not None:
+        return {}
+    size, rows, w = recommended_size(curve), curve.held_out_rows, curve.weights
+    off = np.bincount(rows, w * (curve.observed - curve.predictions[curve.at(size)])) / np.bincount(rows, w)
+    known, found = np.isfinite(off), {}
+    chosen = {name.split("=")[0] for name in curve.columns(size)}
+    for name in labels.keys() - chosen:
+        code = np.unique(labels[name][: off.size][known], return_inverse=True)[1]
+        values, n, times = off[known] - off[known].mean(), code.size, np.bincount(code)
+        means = np.bincount(code, values) / times
+        between, within = float(times @ means**2) / (times.size - 1), float(np.sum((values - means[code]) ** 2))
+        within = max(within / (n - times.size), 1e-300)
+        typical = (n - float(times @ times) / n) / (times.size - 1)
+        if fdtrc(times.size - 1, n - times.size, between / within) < _ALIKE_BY_CHANCE / len(labels):
+            found[name] = (between - within) / (between + (typical - 1.0) * within)
+    if not found:
+        return {}
+    name = max(sorted(found), key=lambda each: found[each])
+    return {"alike_rows": round(found[name], 3), "alike_by": name, "alike_values": int(np.unique(labels[name]).size)}
 
 
 def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[list[Any]]:
