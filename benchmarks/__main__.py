@@ -23,6 +23,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "designs-table": "designs.show",
     "ess": "effective",
     "honesty": "honesty",
+    "honesty-clusters": "honesty.report_clusters",
     "imputation": "imputation",
     "intervals": "honesty.report_intervals",
     "laws": "laws",
@@ -38,6 +39,8 @@ LONG = {  # only when named: long, large, or silent about speed
     "rules": "rules",
     "sparse": "sparse",
     "stability": "stability",
+    "seeds": "seeds",
+    "noise": "seeds.noise",
     "sindy": "sindy",
     "standard-errors": "rules.report_standard_errors",
     "temperature": "temperature",
@@ -47,6 +50,7 @@ LONG = {  # only when named: long, large, or silent about speed
     "tasks-table": "tasks.show",
     "thermometers": "thermometers",
     "streams": "streams",
+    "streams-intervals": "streams.report_intervals",
     "tight": "stability.report_tight",
 }
 PARTS = {name: name for name in SHORT} | LONG

@@ -2,12 +2,13 @@
 
 `python -m benchmarks chosen` (a quarter of an hour on two cores; PAIRFLIP_DRAWS=10 for a look). Told errors over the
 true error of the final fit at the chosen size, and how often their 90 % intervals held it: cv_error with 1.645 standard
-errors, and the corrected error (`SizeCurve.chosen`). Tables in which nothing is found to predict are left out, and
-counted.
+errors, and the corrected error (`Answer.error`); then the error of the average (`Answer.average`). Tables in which
+nothing is found to predict are left out, and counted.
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from benchmarks.common import cells, draws, in_processes, mean_error
 from benchmarks.honesty import KINDS, NOISE, SIGNAL, SIZES, Population, few
 from pairflip import SubsetProblem, select_size
+from pairflip.selection.curve import ChosenError
 
 DESIGNS = (
     *SIGNAL,
@@ -42,15 +44,25 @@ class Told(NamedTuple):
     width: float
 
 
-def one(population: Population, seed: int, cv: str, effort: str = "quick") -> Told | None:
-    """What one table's selection told of the chosen size; None if nothing was found to predict."""
+def one(population: Population, seed: int, cv: str, effort: str = "quick") -> tuple[Told | None, Told | None]:
+    """What one table's selection told of the chosen size and of the average; None if nothing was found to predict."""
     X, y, b, noise = population.draw(seed)
     curve = select_size(SubsetProblem(X, y), SIZES, cv=cv, seed=seed, effort=effort, progress=False)
-    chosen = curve.chosen
-    if chosen is None:
-        return None
-    at, true = curve.at(chosen.size), population.true_error(curve, chosen.size, b, noise, seed)
-    naive, se = float(curve.cv_error[at]), float(curve.cv_error_se[at])
+    answer = curve.answer
+    if answer.error is None or answer.average is None:
+        return None, None
+    at, spread = curve.at(answer.size), curve.average.observed - curve.average.predictions
+    half = 0.5 * spread**2
+    return (
+        _told(answer.error, population.true_error(curve, answer.size, b, noise, seed),
+              float(curve.cv_error[at]), float(curve.cv_error_se[at])),
+        _told(answer.average, population.true_error(curve, None, b, noise, seed),
+              float(half.mean()), float(half.std(ddof=1) / len(half) ** 0.5)),
+    )  # fmt: skip
+
+
+def _told(chosen: ChosenError, true: float, naive: float, se: float) -> Told:
+    """What was reported over the truth, and whether intervals held it."""
     return Told(
         naive / true,
         chosen.error / true,
@@ -75,14 +87,18 @@ def line(records: list[Told | None]) -> str:
 def report() -> None:
     """Print one line for each population and kind of cross validation."""
     seeds = draws(100)
-    tasks = [(p, seed, cv) for p in ALL for cv in KINDS for seed in seeds]
+    kinds = os.environ.get("PAIRFLIP_CV", ",".join(KINDS)).split(",")
+    tasks = [(p, seed, cv) for p in ALL for cv in kinds for seed in seeds]
     found = in_processes(one, tasks)
     print(f"the error of the chosen size: {len(seeds)} tables of each population, sizes 1 to {SIZES[-1]}, quick search")
     heads = ("cv_error", "corrected", "1.645 SE", "corrected", "truth below", "truth above", "width")
     print(f"{'':36}{'told':>6}{'over the truth':>28}{'90 % intervals that hold it':>42}")
     print(f"{'':36}{'':>6}" + cells(heads, 14))
     for p in ALL:
-        for cv in KINDS:
-            print(f"{p.name:30}{cv:>6}{line([found[task] for task in tasks if task[::2] == (p, cv)])}", flush=True)
+        for cv in kinds:
+            for part, what in enumerate(("", " avg")):
+                some = [found[task][part] for task in tasks if task[::2] == (p, cv)]
+                print(f"{p.name + what:30}{cv:>6}{line(some)}", flush=True)
     for name, some in (("all with normal noise", DESIGNS), ("all with heavy tails", HEAVY)):
-        print(f"{name:36}{line([found[task] for task in tasks if task[0] in some])}")
+        for part, what in enumerate(("", ", average")):
+            print(f"{name + what:36}{line([found[task][part] for task in tasks if task[0] in some])}")

@@ -6,7 +6,6 @@ import time
 import numpy as np
 
 from pairflip import SubsetProblem, best_subset, select_size
-from pairflip.selection.verdict import recommended_size
 
 try:
     from abess import LogisticRegression
@@ -76,14 +75,14 @@ def report_clusters():
             X, y, _ = draw(60)
             new, truth, eta = draw(1000)
             curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 11), "2x10", effort="quick")
-            size = recommended_size(curve)
+            size = curve.answer.size
             called.append(size > 0)
             if informative:
                 ours.append(roc_auc_score(truth, curve.predict(new, size)))
                 best.append(roc_auc_score(truth, eta))
                 lasso.append(lasso_auc(X, y, new, truth))
             if informative and size:
-                inside.append(curve.chosen.auc[1] <= ours[-1] <= curve.chosen.auc[2])
+                inside.append(curve.answer.error.auc[1] <= ours[-1] <= curve.answer.error.auc[2])
         line = f"60 x 2000, {informative} informative clusters: called predictive {np.mean(called):.0%} of {FIRST}"
         if informative:
             line += f"; AUC {np.mean(ours):.3f}, lasso {np.mean(lasso):.3f}, truth {np.mean(best):.3f}"
@@ -137,9 +136,9 @@ def report_honesty():
             draw = planted(rows, columns, k, seed, strength)
             X, y = draw(rows)
             curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 9), "2x10", effort="quick")
-            size = recommended_size(curve)
+            size = curve.answer.size
             found += size > 0
-            chosen = curve.chosen
+            chosen = curve.answer.error
             if size and chosen is not None:
                 X, y = draw(NEW)
                 error = 0.5 * float(np.mean(curve.loss.row_errors(y.astype(float), curve.predict(X, size))))

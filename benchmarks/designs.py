@@ -58,7 +58,7 @@ def subset(X, y):
 
 
 def average(X, y):
-    """pairflip: the average over half-samples."""
+    """pairflip: the weighted average of models."""
     from pairflip import SubsetProblem, select_size
 
     most = min(20, X.shape[1], int(0.45 * len(X)))
@@ -66,9 +66,8 @@ def average(X, y):
         SubsetProblem(X, y), range(1, most + 1), cv=10, effort="quick", seed=0, predict_with="average", prove=False
     )
     coef = np.zeros(X.shape[1])
-    for support, values in zip(curve.average.supports, curve.average.coefs, strict=True):
-        coef[support] += values / len(curve.average.supports)
-    return coef, float(curve.average.intercepts.mean())
+    coef[curve.average.columns] = curve.average.coefs
+    return coef, float(curve.average.intercept)
 
 
 def _sklearn(name, **options):

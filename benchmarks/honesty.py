@@ -8,6 +8,7 @@ exactly, since rows are Gaussian with a known covariance C: (1/2) [(b - b0)' C (
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,10 +16,9 @@ import numpy as np
 
 from benchmarks.common import cells, draws, in_processes, mean_error
 from pairflip import SubsetProblem, select_size
-from pairflip.selection.verdict import predicts, recommended_size
 
 SIZES = range(1, 9)
-KINDS = ("loo", "10", "5x10")
+KINDS = ("loo", "10", "auto")
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,26 @@ class Population:
         )
         return np.exp(0.8 * y / np.sqrt(noise / (1.0 - self.r2))) if self.tail == "lognormal" else y
 
-    def true_error(self, curve, size: int, b: np.ndarray, noise: float, seed: int) -> float:
-        """Half the mean squared error of a fit on new rows: exactly, or of 20,000 rows where noise is not normal."""
-        at, C = curve.at(size), self.covariance()
+    def true_error(self, curve, size: int | None, b: np.ndarray, noise: float, seed: int) -> float:
+        """Half the mean squared error on new rows of a fit, or with None of the average.
+
+        Exactly, or of 20,000 rows where noise is not normal.
+        """
+        C = self.covariance()
+        coef, intercept = (
+            np.zeros(b.size),
+            curve.average.intercept if size is None else curve.intercepts[curve.at(size)],
+        )
+        if size is None:
+            coef[curve.average.columns] = curve.average.coefs
+        else:
+            coef = curve.coef(size)
         if self.tail == "normal":
-            off = -b.copy()
-            off[curve.supports[at]] += curve.coefs[at]
-            return 0.5 * float(off @ C @ off + noise + curve.intercepts[at] ** 2)
+            off = coef - b
+            return 0.5 * float(off @ C @ off + noise + intercept**2)
         rng = np.random.default_rng([2017, seed])
         X = rng.standard_normal((20_000, self.n_columns)) @ np.linalg.cholesky(C).T
-        return 0.5 * float(np.mean((self.target(X @ b, noise, rng) - curve.predict(X, size)) ** 2))
+        return 0.5 * float(np.mean((self.target(X @ b, noise, rng) - X @ coef - intercept) ** 2))
 
 
 def few(n: int, k: int, gaussian: bool = False) -> Callable[[np.random.Generator], np.ndarray]:
@@ -116,8 +126,8 @@ def one(population: Population, seed: int, cv: str) -> dict[str, object]:
         "true": np.array(true),
         "best": curve.at(curve.best_size),
         "one_se": curve.at(curve.one_se_size),
-        "recommended": curve.at(recommended_size(curve)),
-        "predicts": predicts(curve),
+        "recommended": curve.at(curve.answer.size),
+        "predicts": curve.answer.predicts,
         "p": curve.facts["p_value"],
         "seconds": time.perf_counter() - began,
     }
@@ -169,7 +179,7 @@ def covered(population: Population, seed: int, cv: str) -> dict[str, tuple[float
     rng = np.random.default_rng([7, seed])
     new = rng.standard_normal((NEW_ROWS, population.n_columns)) @ np.linalg.cholesky(population.covariance()).T
     found = {}
-    for name, size in (("fixed", FIXED), ("chosen", recommended_size(curve)), ("lowest", curve.best_size)):
+    for name, size in (("fixed", FIXED), ("chosen", curve.answer.size), ("lowest", curve.best_size)):
         told = curve.predict(new, size, interval=COVERAGE)
         low, high = ((bound - new @ b) / noise**0.5 for bound in (told.lower, told.upper))
         width = np.mean(told.upper - told.lower) / (2 * norm.ppf(0.5 + COVERAGE / 2) * noise**0.5)
@@ -194,3 +204,59 @@ def report_intervals() -> None:
                 inside, width = np.array([found[p, seed, cv][name] for seed in seeds]).T
                 told.append(f"{mean_error(100 * inside, 1)} ({np.mean(width):.2f})")
             print(f"{p.name:30}{cv:>6}" + cells(told, 24))
+
+
+CLUSTERS = ((10, 10), (20, 6), (40, 3))  # clusters of rows, and rows of each
+SHARES = (0.0, 0.2, 0.5)  # of the noise, and of each of the columns, that the rows of a cluster have in common
+
+
+def clustered(clusters: int, each: int, share: float, seed: int) -> dict[str, float]:
+    """Whether remarks appear on rows of clusters, in order and shuffled, and whether intervals hold in new clusters."""
+    from pairflip.selection.facts import alike_rows
+
+    warnings.simplefilter("ignore", UserWarning)  # about rows outside the range of the training rows
+    rng, n_columns = np.random.default_rng([11, clusters, seed]), 20
+
+    def draw(clusters: int, each: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        code = np.repeat(np.arange(clusters), each)
+        values = share**0.5 * rng.normal(size=(clusters, n_columns + 1))[code]
+        values += (1.0 - share) ** 0.5 * rng.normal(size=(code.size, n_columns + 1))
+        return values[:, :-1], values[:, :-1] @ np.r_[1.0, -1.0, 0.5, np.zeros(n_columns - 3)] + values[:, -1], code
+
+    X, y, code = draw(clusters, each)
+    new, truth, _ = draw(4000, 5)
+    found = {}
+    for name in ("order", "shuffled", "groups"):
+        at = np.random.default_rng(seed).permutation(y.size) if name == "shuffled" else np.arange(y.size)
+        how = {"groups": code[at]} if name == "groups" else {}
+        curve = select_size(SubsetProblem(X[at], y[at]), range(1, 7), "5x10", seed=seed, effort="quick", **how)
+        found[f"{name}: neighbours"] = "autocorrelation" in curve.facts
+        found[f"{name}: column"] = bool(alike_rows(curve, {"cluster": code[at]}))
+        corrected, size = curve.answer.error, curve.answer.size
+        if corrected is not None:
+            error = truth - curve.predict(new, size)
+            true = {"rmse": float(np.mean(error**2)) ** 0.5, "r2": 1.0 - float(np.mean(error**2) / truth.var())}
+            for what, value in true.items():
+                _, low, high = getattr(corrected, what)
+                found[f"{name}: {what}"] = low <= value <= high
+        told = curve.predict(new, size, interval=COVERAGE)
+        found[f"{name}: rows"] = float(np.mean((told.lower <= truth) & (truth <= told.upper)))
+    return found
+
+
+def report_clusters() -> None:
+    """Print how often clusters of rows are remarked on, and how often intervals hold, one line for each kind."""
+    seeds = draws(60)
+    found = in_processes(clustered, [(*kind, share, seed) for kind in CLUSTERS for share in SHARES for seed in seeds])
+    print(
+        f"clusters of rows: {len(seeds)} tables of each kind, 20 columns, 5x10 folds; per cent of the tables, or rows"
+    )
+    for name in ("order", "shuffled", "groups"):
+        heads = ("neighbours", "column", "rmse", "r2", "rows")
+        print(f"\n{name:22}" + cells(heads, 12))
+        for clusters, each in CLUSTERS:
+            for share in SHARES:
+                records = [found[clusters, each, share, seed] for seed in seeds]
+                values = [[r[f"{name}: {head}"] for r in records if f"{name}: {head}" in r] for head in heads]
+                shown = [f"{100 * np.mean(v):.0f}" if v else "-" for v in values]
+                print(f"{f'{clusters} x {each}, share {share:g}':22}" + cells(shown, 12))

@@ -14,7 +14,6 @@ from benchmarks.common import cells, draws, in_processes, mean_error
 from benchmarks.honesty import Population, few
 from pairflip import SubsetProblem, select_size
 from pairflip.preprocessing import Impute
-from pairflip.selection.verdict import chosen_error, recommended_size
 
 SIZES, NEW = range(1, 9), 4000
 SHARES, CORRELATIONS, METHODS = (0.05, 0.15), (0.0, 0.7), ("rows dropped", "median", "knn")
@@ -36,7 +35,7 @@ def one(share: float, correlation: float, method: str, seed: int) -> dict[str, f
     preprocess = None if method == "rows dropped" else Impute(method)
     problem = SubsetProblem(X[rows], y[rows], preprocess=preprocess)
     curve = select_size(problem, SIZES, cv="10", seed=seed, effort="quick", progress=False)
-    size = recommended_size(curve)
+    size = curve.answer.size
     chosen = curve.supports[curve.at(size)]
     result = {
         "r2": 1.0 - np.mean((target - curve.predict(fresh, size)) ** 2) / np.var(target),
@@ -46,7 +45,7 @@ def one(share: float, correlation: float, method: str, seed: int) -> dict[str, f
     }
     if preprocess is not None:
         error = np.sqrt(np.mean((target - curve.predict(gaps, size)) ** 2))
-        told = chosen_error(curve)
+        told = curve.answer.error
         result["told"] = np.nan if told is None else told.rmse[0] / error
     return result
 

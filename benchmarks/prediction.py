@@ -20,7 +20,6 @@ from pairflip import SubsetProblem, select_size
 from pairflip.comparison.peers import BUILT_IN
 from pairflip.comparison.registry import Training
 from pairflip.report.predicted_words import average_words
-from pairflip.selection.verdict import recommended_size
 
 POPULATIONS = (
     *SIGNAL,
@@ -50,7 +49,7 @@ SPLITS = 5
 OTHERS = ("LassoCV", "relaxed LASSO", "RidgeCV", "PLS")
 METHODS = ("one subset", "ridge auto", "average", *OTHERS)
 CLOSE = 0.02
-WORDS = ("better", "less well", "no clear difference")
+WORDS = ("better", "less well", "about as well")
 CLUSTERS = ((1, 2.0), (3, 4.0), (6, 4.0))
 CLASSIFIERS = ("one subset", "average", "l1 logistic")
 
@@ -80,7 +79,7 @@ def fitted_ours(X: np.ndarray, y: np.ndarray, seed: int):
     """The curve with an average, and functions that predict by it, by its subset, and by that with a chosen ridge."""
     plain, shrunken = selected(X, y, seed, predict_with="average"), selected(X, y, seed, ridge="auto")
     with_size = {"one subset": plain, "ridge auto": shrunken}
-    found = {name: lambda new, of=of: of.predict(new, recommended_size(of)) for name, of in with_size.items()}
+    found = {name: lambda new, of=of: of.predict(new, of.answer.size) for name, of in with_size.items()}
     return plain, found | {"average": plain.predict}
 
 

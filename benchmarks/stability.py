@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks.common import cells, draws, in_processes, mean_error
 from pairflip import SubsetProblem, half_sample_stability, select_size
 from pairflip.selection.stability import false_bound
-from pairflip.selection.verdict import size_to_show
 
 SIZES = (1, 3, 6)
 BOUNDS = "(r-concave bound, worst-case bound)"
@@ -90,7 +89,7 @@ def one(design: Design, seed: int) -> dict[int, tuple[int, np.ndarray, np.ndarra
     found = {size: (size, *_passed(design, halves, size)) for size in SIZES}
     if design.name in WITH_CHOICE:
         curve = select_size(problem, range(1, 9), cv="10", seed=seed, stability=PAIRS, progress=False)
-        size = size_to_show(curve)
+        size = curve.answer.shown
         found[CHOSEN] = (size, *_passed(design, curve.stability, size))
     return found
 

@@ -139,6 +139,34 @@ def measured(what, path, *more, threads=None):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def report_intervals(n_rows=ROWS // 4, n_new=200_000):
+    """Coverage of intervals of a table that is read once, by its sample of rows, for three kinds of noise."""
+    from pairflip import SubsetProblem, select_size
+
+    kinds = {
+        "normal": lambda rng, n: rng.normal(size=n),
+        "t, 3 degrees of freedom": lambda rng, n: rng.standard_t(3, n),
+        "exponential": lambda rng, n: rng.exponential(size=n),
+    }
+    print(f"{n_rows:,} rows x 10, cv 10; per cent of {n_new:,} new rows inside (half width)")
+    for name, noise in kinds.items():
+
+        def rows(seed, n, noise=noise):
+            rng = np.random.default_rng([seed, n])
+            X = rng.normal(size=(n, 10))
+            return X, X[:, 1] - X[:, 4] + noise(rng, n)
+
+        problem = SubsetProblem.from_blocks((rows(at, CHUNK) for at in range(n_rows // CHUNK)), in_memory=0, n_jobs=-1)
+        curve = select_size(problem, range(1, 4), cv=10, effort="quick")
+        new, y = rows(-1 % 2**32, n_new)
+        texts = []
+        for asked in (0.5, 0.8, 0.9, 0.95, 0.99):
+            told = curve.predict(new, interval=asked)
+            inside = 100 * np.mean((told.lower <= y) & (y <= told.upper))
+            texts.append(f"{asked:g}: {inside:.1f} ({np.mean(told.upper - told.lower) / 2:.3f})")
+        print(f"{name:25} {', '.join(texts)}", flush=True)
+
+
 def _line(name, result):
     if "failed" in result:
         return f"| {name} | {result['failed']} | | |"

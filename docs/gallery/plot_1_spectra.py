@@ -85,7 +85,7 @@ plt.show()
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-print(curve.predict(table.X[:3]), table.y[:3])
+print(curve.predict(table.X[:3], predict_with="subset"), table.y[:3])  # by the equation below
 with TemporaryDirectory() as folder:
     curve.publish(Path(folder) / "paper", target="concentration")
     print((Path(folder) / "paper" / "equation.txt").read_text())

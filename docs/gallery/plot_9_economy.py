@@ -48,7 +48,7 @@ print(filled)
 # Twice as many countries: the error on new rows is known better.
 fig, ax = plt.subplots(figsize=(6, 2.2), layout="constrained")
 for place, (name, curve) in enumerate({"gaps filled": filled, "rows left out": dropped}.items()):
-    r2, low, high = curve.chosen.r2
+    r2, low, high = curve.answer.error.r2
     ax.errorbar(r2, place, xerr=[[r2 - low], [high - r2]], fmt="o", capsize=4)
     ax.text(high, place, f"  {name}", va="center")
 ax.set(yticks=[], ylim=(-0.6, 1.6), xlim=(0, 1.2), xlabel="R2 on new rows, with its 90 % interval")

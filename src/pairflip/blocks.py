@@ -9,7 +9,8 @@ is kept instead (by QR, which loses none).
 The moments of a block are those of a few rows (`Moments.condensed`): with :math:`C = R^T R` its centred inner products,
 W its weight, m its means and H an orthonormal basis whose columns sum to zero, the rows :math:`m + H R / \sqrt w` of
 weight :math:`w = W / r` each. Fits, energies and mean squared errors of whole blocks are those of the real rows, so
-everything that follows works on these rows as on any table.
+everything that follows works on these rows as on any table. How errors of single rows are distributed they do not say:
+for that, some random rows are kept as they are (`Sample`), where rows and not only their moments may be kept.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _BATCH = 2**22  # numbers that are put together: 32 MiB
 _BLOCK_BYTES = 256 * 2**20  # of the inner products of all blocks
 _ROUNDING, _DEPENDENT_IN_BLOCK = 1e-13, 1e-6
 _DEPENDENT, _DIGITS = 1e-10, 1e-3  # pivots between them cost digits; below, a column depends exactly on others
+_SAMPLED, _FEWEST_SAMPLED, _SAMPLED_NUMBERS = 10_000, 1000, 2**20  # rows that are kept as they are; numbers in them
 
 
 # Blocks as users give them: arrays, data frames, Arrow tables ---------------------------------------------------------
@@ -235,6 +237,52 @@ def in_parts(stream: Iterable[Rows], step: int) -> Iterator[list[Rows]]:
 # Their moments --------------------------------------------------------------------------------------------------------
 
 
+class SampledRows(NamedTuple):
+    """Rows of a table as they are, with the random key and the block of each."""
+
+    key: NDArray[np.uint64]  # (n,)
+    block: Ints  # (n,)
+    weight: Floats  # (n,)
+    values: Floats  # (n, N + q)
+
+    def some(self, rows: NDArray[Any]) -> SampledRows:
+        """Some of them."""
+        return SampledRows(*(each[rows] for each in self))
+
+
+class Sample:
+    """A random sample of at most `size` rows: those of the smallest keys, in whatever order and by whomever given."""
+
+    def __init__(self, size: int, width: int) -> None:
+        self.size, self.width = size, width
+        self._largest = np.uint64(2**64 - 1)  # larger keys are not among the smallest
+        none = np.empty(0)
+        self._parts = [SampledRows(none.astype(np.uint64), none.astype(np.int64), none, np.empty((0, width)))]
+
+    def wanted(self, key: NDArray[np.uint64]) -> Ints:
+        """Which rows of these keys may belong to it."""
+        some = np.flatnonzero(key <= self._largest)
+        return some if some.size <= self.size else np.sort(some[np.argpartition(key[some], self.size)[: self.size]])
+
+    def add(self, rows: SampledRows) -> None:
+        """Take these rows in; now and then those that are too many are let go."""
+        self._parts.append(rows)
+        if sum(part.key.size for part in self._parts) > 2 * self.size:
+            self._parts = [self.rows()]
+            self._largest = self._parts[0].key[-1]
+
+    def rows(self) -> SampledRows:
+        """The sample, in the order of its keys."""
+        every = SampledRows(*(np.concatenate(each) for each in zip(*self._parts, strict=True)))
+        return every.some(np.argsort(every.key)[: self.size])
+
+    def __add__(self, other: Sample) -> Sample:
+        both = Sample(self.size, self.width)
+        both.add(self.rows())
+        both.add(other.rows())
+        return both
+
+
 @dataclass(frozen=True)
 class Condensed:
     """Few rows with the moments of many: which block each stands for a part of, and for how many rows."""
@@ -242,10 +290,15 @@ class Condensed:
     block: Ints  # (M,)
     count: Floats  # (M,)
     folds: int
+    sample: SampledRows | None = None  # of the rows that they stand for
+    facts: dict[str, Any] = field(default_factory=dict)  # what somebody saw who had all of these, see `selection.facts`
 
     def some(self, rows: NDArray[np.int64] | slice) -> Condensed:
         """Of some of the rows."""
-        return replace(self, block=self.block[rows], count=self.count[rows])
+        block, sample = self.block[rows], self.sample
+        if sample is not None:
+            sample = sample.some(np.isin(sample.block, block))
+        return replace(self, block=block, count=self.count[rows], sample=sample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +319,8 @@ class Moments:
     missing : dict of int
         Rows that were left out because a value was missing or infinite: how many there were (key ""), and how many
         values each column lacked.
+    sample : Sample or None
+        Random rows as they are; None where only moments are to be kept. It is not saved.
     """
 
     names: tuple[str, ...]
@@ -278,6 +333,7 @@ class Moments:
     rows: Ints
     products: Floats
     missing: dict[str, int] = field(default_factory=dict)
+    sample: Sample | None = None
 
     @classmethod
     def of(
@@ -384,7 +440,9 @@ class Moments:
 
     def empty(self) -> Moments:
         """The same of no rows: what others begin with, so that theirs add up without a change of origin."""
-        return replace(self, rows=np.zeros_like(self.rows), products=np.zeros_like(self.products), missing={})
+        sample = None if self.sample is None else Sample(self.sample.size, self.sample.width)
+        rows, products = np.zeros_like(self.rows), np.zeros_like(self.products)
+        return replace(self, rows=rows, products=products, missing={}, sample=sample)
 
     def summed(self, rows: Rows, first_row: int) -> Moments:
         """Moments of these rows alone, the first of which has this number in the table."""
@@ -416,7 +474,8 @@ class Moments:
         else:
             products = self.products + theirs
         missing = Counter(self.missing) + Counter(other.missing)
-        return replace(self, rows=self.rows + other.rows, products=products, missing=dict(missing))
+        sample = None if self.sample is None or other.sample is None else self.sample + other.sample
+        return replace(self, rows=self.rows + other.rows, products=products, missing=dict(missing), sample=sample)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a NumPy archive (.npz)."""
@@ -467,7 +526,8 @@ class Moments:
             counts.append(np.full(len(rows), count / len(rows)))
             blocks.append(np.full(len(rows), b))
         values = np.vstack(parts) * self.scale + self.shift
-        stand_for = Condensed(np.concatenate(blocks), np.concatenate(counts), self.folds)
+        sample = None if self.sample is None else self.sample.rows()
+        stand_for = Condensed(np.concatenate(blocks), np.concatenate(counts), self.folds, sample)
         return values[:, :n], values[:, n:], np.concatenate(weights), stand_for
 
     def _centred(self, products: Floats, count: int) -> tuple[float, Floats, Floats]:
@@ -526,7 +586,8 @@ class Moments:
         weights = [np.ones(rows.size) if rows.weight is None else rows.weight for rows in parts]
         root = np.sqrt(np.concatenate(weights, dtype=np.float64))
         use = np.flatnonzero(root > 0)
-        block = blocks_of(self.seed, first_row, root.size, self.rows.size)[use]
+        hashes = _hashes(self.seed, first_row, root.size)
+        block = _blocks(hashes, self.rows.size)[use]
         order = use[np.argsort(block, kind="stable")]
         place = np.full(root.size, -1)
         place[order] = np.arange(order.size)
@@ -550,6 +611,16 @@ class Moments:
             else:
                 self.products[b] += here @ here.T
         self.rows[:] += counts
+        if self.sample is not None:
+            key = (hashes << np.uint64(32) | hashes >> np.uint64(32))[use]  # the half that says no block comes first
+            some = self.sample.wanted(key)
+            chosen, first, kept = use[some], 0, list[Floats]()
+            for rows in parts:
+                inside = chosen[(first <= chosen) & (chosen < first + rows.size)] - first
+                first += rows.size
+                kept.append(np.column_stack([values[inside] for values in rows.columns]))
+            weight = np.concatenate(weights, dtype=np.float64)[chosen]
+            self.sample.add(SampledRows(key[some], block[some], weight, np.vstack(kept)))
 
     def _collect_finite(self, rows: Rows, first_row: int, use: Ints) -> None:
         """Add rows of which some have missing or infinite values; only those in `use` have a weight above zero."""
@@ -589,14 +660,22 @@ def _finite(values: Any) -> bool:
 
 
 def blocks_of(seed: int, first_row: int, n_rows: int, n_blocks: int) -> NDArray[Any]:
-    """The blocks of neighbouring rows: a hash (SplitMix64) of their numbers, under a key that the seed makes."""
+    """The blocks of neighbouring rows, by a hash of their numbers."""
+    return _blocks(_hashes(seed, first_row, n_rows), n_blocks)
+
+
+def _hashes(seed: int, first_row: int, n_rows: int) -> NDArray[np.uint64]:
+    """Hashes (SplitMix64) of the numbers of neighbouring rows, under a key that the seed makes."""
     key = np.random.SeedSequence([seed, 0x626C6F63]).generate_state(1, np.uint64)
     z = key + np.arange(first_row + 1, first_row + n_rows + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    z ^= z >> np.uint64(31)
-    # The upper half times the number of blocks, of which the upper half is uniform below it.
-    blocks = ((z >> np.uint64(32)) * np.uint64(n_blocks)) >> np.uint64(32)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def _blocks(hashes: NDArray[np.uint64], n_blocks: int) -> NDArray[Any]:
+    """The upper half times the number of blocks, of which the upper half is uniform below it."""
+    blocks = ((hashes >> np.uint64(32)) * np.uint64(n_blocks)) >> np.uint64(32)
     return blocks.astype(np.min_scalar_type(n_blocks))  # NumPy sorts numbers of 8 and 16 bits many times faster
 
 
@@ -610,8 +689,13 @@ def _triangle(rows: Floats) -> Floats:
 
 
 @one_blas_thread()
-def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: int, seed: int) -> Moments:
-    """Moments of no rows, with origin, scale and kind of sums that suit the first rows of a table."""
+def begin(
+    rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: int, seed: int, sampled: bool = False
+) -> Moments:
+    """Moments of no rows, with origin, scale and kind of sums that suit the first rows of a table.
+
+    Random rows are kept as they are where they are to be `sampled`.
+    """
     if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
         raise ValueError(f"folds is {folds!r}; expected a whole number of at least 2.")
     p = len(rows.columns)
@@ -629,10 +713,10 @@ def begin(rows: Rows, names: Sequence[str], target_names: Sequence[str], folds: 
             f"the inner products of {p:,} columns in {folds} folds take {8e-9 * blocks * (p + 1) ** 2:.3g} GB; "
             "expected fewer columns or folds, or a table that fits into memory."
         )
-    sums = np.zeros((blocks, p + 1, p + 1))
+    sums, size = np.zeros((blocks, p + 1, p + 1)), int(np.clip(_SAMPLED_NUMBERS // p, _FEWEST_SAMPLED, _SAMPLED))
     return Moments(
         tuple(names), tuple(target_names), int(folds), int(seed), shift, scale, triangular,
-        np.zeros(blocks, np.int64), sums,
+        np.zeros(blocks, np.int64), sums, sample=Sample(size, p) if sampled else None,
     )  # fmt: skip
 
 

@@ -115,6 +115,10 @@ def _refuse_missing(missing: NDArray[Any], labels: Sequence[str]) -> None:
         )
 
 
+class ColumnsAbsent(ValueError):
+    """New rows lack columns that predict them."""
+
+
 def as_new_rows(X: Any, names: Sequence[str], used: NDArray[np.int64], needs: str) -> Floats:
     """Some columns of new rows as a checked array (M, U), see `select_columns`."""
     part = select_columns(X, names, used, needs)
@@ -135,7 +139,7 @@ def select_columns(X: Any, names: Sequence[str], used: NDArray[np.int64], needs:
         missing = [j for j in used if names[j] not in place]
         if missing:
             some = "column" if len(missing) == 1 else "columns"
-            raise ValueError(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
+            raise ColumnsAbsent(f"X lacks the {some} {_show(names, missing, 3)}; expected all columns that {needs}.")
         at = used.tolist()
         if given != list(names):
             at, often, twice = [place[names[j]] for j in used], Counter(given), Counter(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from math import isqrt
 from typing import Any, Literal
@@ -136,7 +137,8 @@ class SubsetProblem:
         As given.
     condensed : Condensed or None
         Where the rows stand for many others with the same moments (`from_blocks`, `from_moments`): of each, its random
-        block of rows, and how many rows it stands for. `rows_present` is then the number of these.
+        block of rows, and how many rows it stands for. `rows_present` is then the number of these. Its `sample` are
+        some of the rows themselves, where they were read.
     shrinkage : float
         Ridge term in units of the scaled columns, see `with_shrinkage`; 0 unless asked for there.
     means, target_means, powers
@@ -239,8 +241,9 @@ class SubsetProblem:
 
         What is kept are inner products of the columns in random blocks of rows. Everything that follows (searches,
         folds, proofs, posterior) takes the time and memory of a small table; fits, energies and cross-validated errors
-        are those of all rows, and standard errors of errors come from the blocks. For squared error only. A table of
-        at most `in_memory` numbers is kept as it is.
+        are those of all rows, and standard errors of errors come from the blocks. A random sample of at most 10,000
+        rows is kept for prediction intervals. For squared error only. A table of at most `in_memory` numbers is kept
+        as it is.
 
         Parameters
         ----------
@@ -455,6 +458,9 @@ class SubsetProblem:
 
     def rebuilt(self, rows: NDArray[np.int64] | slice, y: Any = None) -> SubsetProblem:
         """The same problem on some of its rows, with its own target or another one; fitted on these rows alone."""
+        condensed = None if self.condensed is None else self.condensed.some(rows)
+        if y is not None and condensed is not None:
+            condensed = replace(condensed, sample=None)  # which has the target of the table
         if y is None:
             y = self.y[rows]
             if self.classes is not None:
@@ -475,7 +481,7 @@ class SubsetProblem:
             target_names=self.target_names or None,
             **self.limits.arguments(),
         )
-        part._standing_for(None if self.condensed is None else self.condensed.some(rows))
+        part._standing_for(condensed)
         return part.with_shrinkage(self.shrinkage)
 
     @cached_property

@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from pairflip.blas import one_blas_thread
-from pairflip.blocks import Moments, Reader, Rows, begin, in_parts, joined
+from pairflip.blocks import Moments, Reader, Rows, SampledRows, begin, in_parts, joined
 from pairflip.jobs import local_threads
 from pairflip.journal_file import Folder, JournalError, claim, clear_errors
 from pairflip.progress import progress_bar
@@ -66,9 +66,8 @@ def sum_blocks(
         raise ValueError("the blocks have no rows; expected at least two.")
     if numbers <= in_memory:
         return finite_rows(joined(kept), [*reader.columns, *reader.targets], missing)
-    start = begin(
-        joined(kept).some(slice(first_rows(len(kept[0].columns)))), reader.columns, reader.targets, folds, seed
-    )
+    head = joined(kept).some(slice(first_rows(len(kept[0].columns))))
+    start = begin(head, reader.columns, reader.targets, folds, seed, sampled=True)
     with ExitStack() as stack:
         bar = stack.enter_context(progress_bar("reading rows", None, progress))
         stack.enter_context(one_blas_thread())
@@ -154,12 +153,15 @@ class Accumulators:
             with np.load(folder / _SUMS, allow_pickle=False) as file:
                 rows, products, done, seen = file["rows"], file["products"], int(file["done"]), file["seen"].tolist()
                 missing = dict(zip(file["missing"].tolist(), file["lost"].tolist(), strict=True))
+                sample = SampledRows(*(file[f"sample_{name}"] for name in SampledRows._fields))
             if rows.shape != (len(self._sums), start.rows.size):
                 raise ValueError("shape")
         except (ValueError, KeyError, OSError, EOFError, BadZipFile):
             return  # a damaged file: everything is read again
-        self._sums = [replace(start, rows=r, products=p, missing={}) for r, p in zip(rows, products, strict=True)]
+        self._sums = [replace(start.empty(), rows=r, products=p) for r, p in zip(rows, products, strict=True)]
         self._sums[0] = replace(self._sums[0], missing=missing)
+        if self._sums[0].sample is not None:
+            self._sums[0].sample.add(sample)
         self._done, self._saved_seen = done, seen
 
     def add(self, parts: Sequence[Rows], first_row: int, size: int) -> None:
@@ -195,7 +197,8 @@ class Accumulators:
     def _save(self, folder: Path) -> None:
         """Write the sums of all rows so far; the file of the journal is replaced as a whole."""
         self._wait()
-        missing = _all_missing(self._sums)
+        missing, samples = _all_missing(self._sums), [each.sample for each in self._sums if each.sample is not None]
+        sample = reduce(add, samples).rows()._asdict()
         with clear_errors(folder):
             part = folder / f"{_SUMS}.{os.getpid()}.part"
             try:
@@ -205,6 +208,7 @@ class Accumulators:
                         products=np.stack([each.products for each in self._sums]), done=np.int64(self._next),
                         seen=np.array(self._seen, dtype=np.int64),
                         missing=np.array(list(missing), dtype=str), lost=np.array(list(missing.values()), np.int64),
+                        **{f"sample_{name}": values for name, values in sample.items()},
                     )  # fmt: skip
                 part.replace(folder / _SUMS)
             finally:
@@ -250,8 +254,8 @@ def sum_partitions(
 ) -> tuple[Moments | Rows, dict[str, int]]:
     """Moments of a data frame or an array of Dask, partition by partition on its workers.
 
-    Nothing but moments travels, added in a tree, unless the table has at most `in_memory` numbers. A partition of a
-    worker that was lost is summed again by Dask.
+    Nothing but moments and a sample of the rows travels, added in a tree, unless the table has at most `in_memory`
+    numbers. A partition of a worker that was lost is summed again by Dask.
     """
     from importlib import import_module
 
@@ -272,7 +276,7 @@ def sum_partitions(
         read = dask.delayed(_read)
         rows = joined(dask.compute(*[read(reader, blocks[i], i) for i in used]))
         return finite_rows(rows, [*reader.columns, *reader.targets], missing)
-    start = begin(head, reader.columns, reader.targets, folds, seed)
+    start = begin(head, reader.columns, reader.targets, folds, seed, sampled=True)
     starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     sum_partition, total = dask.delayed(_sum_partition), dask.delayed(_total)
     sums = [sum_partition(reader, start, blocks[i], i, starts[i]) for i in used]

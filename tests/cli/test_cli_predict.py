@@ -28,7 +28,7 @@ def home(tmp_path_factory):
         without_figures(patch)
         done = invoke(
             "select", folder / "t.csv", "-t", "y", "--index", "id", "--sizes", "1-3", "--effort", "quick",
-            "--cv", "2x10", "--stability", "1", "--out", folder / "result", "--quiet",
+            "--cv", "2x10", "--stability", "1", "--predict-with", "subset", "--out", folder / "result", "--quiet",
         )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     (folder / "t.csv").unlink()  # the training table is not needed
@@ -108,6 +108,16 @@ def test_predictions_as_parquet(home, tmp_path):
     assert frame["row"].tolist() == [line["row"] for line in lines]
     np.testing.assert_array_equal(frame["prediction"], [float(line["prediction"] or "nan") for line in lines])
     assert frame["prediction"].isna().tolist() == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize(("noise", "words"), [(3.0, "less"), (0.0, "more"), (None, "")])
+def test_intervals_that_cover_another_share_than_asked_for_are_remarked_on(home, noise, words):
+    y, X = planted(rows=150, seed=4)
+    y = y if noise is None else 2.0 * X[:, 0] - X[:, 3] + noise * np.random.default_rng(0).normal(size=150)
+    write_csv(home / "many.csv", ["y", *NAMES], np.column_stack([y, X]).tolist())
+    remarks = predicted(home / "result", home / "many.csv", "--interval", "0.8")[1]
+    assert (f"inside is {words} than the 80 % asked for, by more than chance (p = " in remarks) == bool(words)
+    assert ("belong together (select with --groups)" in remarks) == (words == "less")
 
 
 WRONG = ("text", None, True, -5, 10**30, 0.5, [], {"a": 1}, [[1], "a"], float("nan"))
@@ -357,6 +367,22 @@ def test_by_the_average(home):
     told = curve.predict(rows, interval=0.9, predict_with="average")
     for column in ("prediction", "lower", "upper"):
         np.testing.assert_allclose(numbers(lines, column), getattr(told, column), rtol=1e-12)
-    assert f"by the average of 2 half-samples with {curve.average.size} of " in remarks
+    assert f"predicted by the weighted average of models with {curve.average.columns.size} columns" in remarks
     done = invoke("predict", home / "result", new_rows(home), "--predict-with", "average", "--size", "2")
     assert_refused(done, "size is 2 and predict_with is 'average'")
+
+
+def test_a_table_of_the_recommended_columns_is_predicted_by_these(home, tmp_path):
+    record = json.loads((home / "result" / "result.json").read_text())
+    record["settings"]["predict_with"] = "average"  # as the answer of many tables
+    (tmp_path / "result.json").write_text(json.dumps(record))
+    few = new_rows(home, "few.csv", columns=("a", "d"))
+    lines, remarks = predicted(tmp_path / "result.json", few)
+    assert "few.csv lacks columns of the average: the recommended columns predict in its place." in remarks
+    assert lines == predicted(home / "result", few)[0]
+    curve, frame = SizeCurve.load(tmp_path / "result.json"), pd.read_csv(few)
+    assert curve.answer.predictor == "average"
+    with pytest.warns(UserWarning, match="X lacks columns of the average: the recommended columns predict"):
+        np.testing.assert_allclose(curve.predict(frame), numbers(lines))
+    asked = ("predict", tmp_path / "result.json", few, "--predict-with", "average")
+    assert_refused(invoke(*asked), "that the model needs, ")

@@ -116,7 +116,7 @@ def test_the_settings_of_a_result_give_it_again_from_any_folder(folder, monkeypa
     saved = tomllib.loads((moved / "results" / "first" / "run.toml").read_text())
     assert saved["data"] == os.path.join("..", "..", "data", "small.csv")
     assert saved["journal"] == os.path.join("..", "..", "work")
-    assert (saved["sizes"], saved["drop"], saved["ridge"], saved["cv"]) == ("1-2", ["f"], 1e-5, "5x10")
+    assert (saved["sizes"], saved["drop"], saved["ridge"], saved["cv"]) == ("1-2", ["f"], 1e-5, "auto")
     assert not {"config", "force", "json", "as-json", "quiet", "shard", "merge", "out"} & saved.keys()
     assert sorted(path.name for path in elsewhere.iterdir()) == ["0", "1", "2", "link"]
 

@@ -293,10 +293,40 @@ def test_rows_named_by_dates_are_warned_of(tmp_path, monkeypatch):
     options = ["--target", "y", "--index", "day", "--sizes", "1,2", *QUICK]
     result = invoke("select", path, *options, "--out", tmp_path / "out")
     assert "their names are dates" in " ".join(result.stdout.split())
+    page = " ".join((tmp_path / "out" / "report.html").read_text().split())
+    assert "their ranges and prediction intervals are too narrow" in page
     assert "dates" in json.loads((tmp_path / "out" / "result.json").read_text())["facts"]
     blocks = invoke("select", path, *options, "--cv", "blocks:4", "--out", tmp_path / "blocks")
     assert blocks.exit_code == 0, blocks.stderr
     assert "names are dates" not in " ".join(blocks.stdout.split())
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_column_by_whose_values_errors_are_alike_is_named_for_groups(tmp_path, monkeypatch, shuffled):
+    without_figures(monkeypatch)
+    rng, code = np.random.default_rng(3), np.repeat(np.arange(12), 5)
+    X, of_patient = rng.normal(size=(60, 3)), rng.normal(size=12)
+    y = X[:, 0] + of_patient[code] + 0.5 * rng.normal(size=60)
+    order = rng.permutation(60) if shuffled else np.arange(60)
+    rows = [[f"p{code[i]}", code[i] % 6, code[i] + 100, y[i], *X[i]] for i in order.tolist()]
+    table = write_csv(tmp_path / "t.csv", ["patient", "site", "number", "y", "a", "b", "c"], rows)
+    options = ["--target", "y", "--sizes", "1", "--stability", "0", *QUICK, "--force", "--out", tmp_path / "out"]
+
+    def told(*more):
+        done = invoke("select", table, *options, *more)
+        assert done.exit_code == 0, done.stderr
+        return " ".join(plain(done.stdout).split())
+
+    said = told("--drop", "patient,site")
+    assert "(12 values) have similar errors, correlation 0." in said
+    assert "if they belong together, leave them out together (--groups 'number')" in said.replace("patient", "number")
+    assert "the row before, autocorrelation" not in said  # the column says which rows
+    assert "ranges and prediction intervals are too narrow" in told("--drop-text", "--full")
+    assert "similar errors" not in told("--drop", "site", "--groups", "patient")
+    write_csv(tmp_path / "t.csv", ["patient", "site", "number", "y", "a", "b", "c"], [
+        [*row[:3], X[i, 0] + rng.normal(), *X[i]] for i, row in zip(order.tolist(), rows, strict=True)
+    ])  # fmt: skip
+    assert "similar errors" not in told("--drop-text")
 
 
 def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_path, monkeypatch):
@@ -313,3 +343,40 @@ def test_a_copy_of_the_target_and_a_row_that_carries_the_error_are_named(tmp_pat
     assert "2 rows of the table are copies of another row (row 'r7' of 'r2', 'r20' of 'r2'), so errors are" in told
     assert " of the squared error of all held-out rows, row 'r4': look whether its values are right." in told
     assert SizeCurve.load(tmp_path / "o" / "result.json").facts["heavy_row"] == "r4"
+
+
+def test_rows_are_left_out_by_name_or_number(folder):
+    with open("small.csv", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    (folder / "named.csv").write_text(
+        "\n".join([f"id,{lines[0]}", *(f"r{i},{line}" for i, line in enumerate(lines[1:]))])
+    )
+    how = [
+        "--target",
+        "y",
+        "--sizes",
+        "1-2",
+        "--cv",
+        "4",
+        "--effort",
+        "quick",
+        "--stability",
+        "0",
+        "--no-prove",
+        "--force",
+    ]
+    result = invoke("select", "named.csv", "--index", "id", *how, "--leave-out", "r3,2", "--leave-out", "r3", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "2 rows left out as asked: 'r1', 'r3'" in result.stderr
+    (folder / "less.csv").write_text(
+        "\n".join([lines[0], *(lines[1 + i] for i in range(len(lines) - 1) if i not in (1, 3))])
+    )
+    other = invoke("select", "less.csv", *how, "--json")
+    ours, theirs = (json.loads(each.stdout)["verdict"] for each in (result, other))
+    assert ours["corrected"] == theirs["corrected"]
+    refused = invoke("select", "named.csv", "--index", "id", *how, "--leave-out", "r99")
+    assert refused.exit_code == 2
+    assert (
+        "--leave-out 'r99' is no row of the table; expected names or numbers of rows, such as 'r0', 'r1'"
+        in refused.stderr
+    )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from pairflip import SubsetProblem, best_subset, posterior, prove, select_size
 from pairflip.blocks import Moments, blocks_of
-from pairflip.selection.verdict import predicts, recommended_size
+from pairflip.selection.curve_file import curve_from_json, curve_to_json
 
 TABLES = (
     ("attitude/attitude.csv", "rating"),
@@ -156,7 +157,7 @@ def noise_is_called_predictive(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(3000, 30)), rng.normal(size=3000)
     problem = SubsetProblem.from_blocks([(X, y)], in_memory=0, seed=seed)
-    return predicts(select_size(problem, range(1, 6), cv=10, effort="quick"))
+    return select_size(problem, range(1, 6), cv=10, effort="quick").answer.predicts
 
 
 def test_a_weak_effect_in_many_rows_is_found():
@@ -166,7 +167,7 @@ def test_a_weak_effect_in_many_rows_is_found():
     problem = SubsetProblem.from_blocks(cut(X, y, 3), in_memory=0)
     assert problem.n_rows == 1200
     curve = select_size(problem, range(1, 4), cv=10)
-    assert recommended_size(curve) == 1
+    assert curve.answer.size == 1
     assert curve.columns(1) == ["x4"]
 
 
@@ -315,6 +316,36 @@ def test_bad_blocks_are_named(blocks, y, words):
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+def test_intervals_are_those_of_the_rows(targets):
+    X, y = table(n_rows=300, n_columns=4, targets=targets)
+    problem = SubsetProblem.from_blocks(cut(X, y, 7), in_memory=0, folds=5, always=[2])
+    curve = select_size(problem, [1, 2], cv="2x5", effort="quick", stability=5)
+    splits = same_folds(problem, curve, 300)
+    real = select_size(SubsetProblem(X, y, always=[2]), [1, 2], cv=splits, effort="quick")
+    for size in (0, 1, 2):
+        for coverage in (0.5, 0.9, 0.99):
+            told, expected = (each.predict(X[:9], size, interval=coverage) for each in (curve, real))
+            np.testing.assert_allclose(told.lower, expected.lower, rtol=1e-6)
+            np.testing.assert_allclose(told.upper, expected.upper, rtol=1e-6)
+    again, told = curve_from_json(curve_to_json(curve)), curve.predict(X, interval=0.9, predict_with="average")
+    assert (again.predict(X, interval=0.9, predict_with="average").lower == told.lower).all()
+    assert 0.85 < np.mean((told.lower < y) & (y < told.upper)) < 0.95
+
+
+def test_intervals_of_many_rows_by_a_sample_and_none_of_moments_alone():
+    X = np.random.default_rng(0).normal(size=(30_000, 2))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=30_000)
+    curve = select_size(SubsetProblem.from_blocks(iter(cut(X, y, 3)), in_memory=0), [1], cv=10, effort="quick")
+    for coverage, half in ((0.5, 0.6745), (0.8, 1.2816), (0.9, 1.6449), (0.95, 1.96), (0.99, 2.5758)):
+        told = curve.predict(X[:50], interval=coverage)
+        np.testing.assert_allclose((told.upper - told.lower) / 2, half, rtol=0.03)
+    moments = select_size(SubsetProblem.from_moments(Moments.of(X, y)), [1], cv=10, effort="quick")
+    assert moments.predict(X[:2]).shape == (2,)
+    with pytest.raises(ValueError, match="the result comes from moments alone, which do not show how errors of single"):
+        moments.predict(X[:2], interval=0.9)
+
+
 def test_what_needs_single_rows_is_refused():
     X, y = table()
     for options, words in (
@@ -336,10 +367,19 @@ def test_threads_and_cuts_change_no_bit():
     one = SubsetProblem.from_blocks(cut(X, y, 3), in_memory=0, n_jobs=1)
     two = SubsetProblem.from_blocks(cut(X, y, 77), in_memory=0, n_jobs=3)
     assert one.hash == two.hash
+    for a, b in zip(one.condensed.sample, two.condensed.sample, strict=True):
+        assert np.array_equal(a, b)
+    assert len(one.condensed.sample.key) == 10_000
+
+
+def marks(problem):
+    """What changes with a bit of the moments, or of the sample."""
+    return f"{problem.hash} {crc32(problem.condensed.sample.values.tobytes())}"
 
 
 CHILD = """
 import os, sys, time
+from zlib import crc32
 import numpy as np
 from pairflip import SubsetProblem, streams
 streams._SAVED_SECONDS = 0.0
@@ -350,7 +390,8 @@ def blocks():
         if i == int(sys.argv[2]):
             os._exit(9)
         yield X[i:i + 10_000], y[i:i + 10_000]
-print(SubsetProblem.from_blocks(blocks(), in_memory=0, journal=sys.argv[1]).hash)
+problem = SubsetProblem.from_blocks(blocks(), in_memory=0, journal=sys.argv[1])
+print(problem.hash, crc32(problem.condensed.sample.values.tobytes()))
 """
 
 
@@ -372,7 +413,7 @@ def test_a_killed_pass_resumes_with_the_same_bits(tmp_path):
     rng = np.random.default_rng(0)  # as in the child
     X = rng.normal(size=(200_000, 20))
     y = X[:, 0] + rng.normal(size=len(X))
-    assert SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut").hash == whole
+    assert marks(SubsetProblem.from_blocks([(X, y)], in_memory=0, journal=tmp_path / "cut")) == whole
     changed = y.copy()
     changed[150_000] += 1.0  # not among the first rows
     for other in ((X, changed), (X[:120_000], y[:120_000])):
@@ -402,6 +443,7 @@ def test_dask_tables(tmp_path):
     for problem in (told, arrays):
         np.testing.assert_allclose(problem.energy([0, 3]), whole.energy([0, 3]), rtol=1e-9)
         assert problem.condensed.count.tolist() == at_once.condensed.count.tolist()  # rows are in the same blocks
+        assert np.array_equal(problem.condensed.sample.values, at_once.condensed.sample.values)
 
 
 @pytest.mark.slow

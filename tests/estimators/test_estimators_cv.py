@@ -1,5 +1,7 @@
 """The estimator that chooses the size keeps scikit-learn's promises and is what `select_size` says."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,6 @@ from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
 
 from pairflip import SubsetProblem, SubsetRegressor, SubsetRegressorCV, select_size
-from pairflip.selection.verdict import recommended_size
 
 M, N = 40, 12
 
@@ -30,8 +31,9 @@ def groups():
 def test_it_is_the_recommended_size_of_the_curve_fitted_on_all_rows(data):
     X, y = data
     model = SubsetRegressorCV(range(1, 7), random_state=3).fit(X, y)
-    curve = select_size(SubsetProblem(X, y), range(1, 7), cv="5x10", seed=3)
-    assert model.n_nonzero_coefs_ == recommended_size(curve) == curve.best_size
+    curve = select_size(SubsetProblem(X, y), range(1, 7), seed=3)
+    assert model.n_nonzero_coefs_ == curve.answer.size
+    assert model.curve_.answer == curve.answer
     assert np.array_equal(model.curve_.cv_error, curve.cv_error)
     plain = LinearRegression().fit(X[:, model.support_], y)
     assert model.support_.size == model.n_nonzero_coefs_
@@ -69,6 +71,21 @@ def test_noise_is_predicted_by_its_mean():
     assert model.support_.size == 0
     assert np.allclose(model.predict(X), y.mean())
     assert clone(model).set_params(choose="best").fit(X, y).n_nonzero_coefs_ == model.curve_.best_size
+
+
+@pytest.mark.parametrize("rule", ["auto", "best", "one_se", "bic", "ebic"])
+def test_every_rule_means_the_same_everywhere(rule, data):
+    rng = np.random.default_rng(8)
+    for X, y in (data, (rng.normal(size=(M, N)), rng.normal(size=M))):
+        with warnings.catch_warnings(action="ignore"):
+            model = SubsetRegressorCV([1, 2, 3, 4], cv=5, choose=rule, random_state=0).fit(X, y)
+        curve = select_size(SubsetProblem(X, y), [1, 2, 3, 4], cv=5, choose=rule)
+        by_hand = {"best": curve.cv_error, **curve.criteria}
+        expected = curve.one_se_size if rule == "one_se" else curve.answer.size
+        expected = int(curve.sizes[np.argmin(by_hand[rule])]) if rule in by_hand else expected
+        assert model.n_nonzero_coefs_ == curve.answer.size == model.curve_.answer.size == expected
+        assert model.support_.tolist() == curve.supports[curve.at(expected)].tolist()
+        assert curve.predict(X, predict_with="subset") == pytest.approx(model.predict(X))
 
 
 @pytest.mark.parametrize(

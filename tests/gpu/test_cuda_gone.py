@@ -62,7 +62,7 @@ def test_annealed_folds(device, problem, monkeypatch, cv):
 
 def test_many_problems(device, problem, monkeypatch):
     monkeypatch.setattr(device_module, "_BATCH_NS", 1e5)
-    asked = dict(sizes=(2, 4), schedule=SHORT, chains=1, polish=False)
+    asked = dict(sizes=(2, 4), cv="loo", schedule=SHORT, chains=1, polish=False)
     problems = [problem] * 3
     expected = dict(select_many(problems, **asked, engine="numba"))
     for found in gone_at_many_moments(device, lambda: dict(select_many(problems, **asked, engine="cuda", n_jobs=2))):

@@ -7,9 +7,8 @@ from sklearn.metrics import d2_log_loss_score, log_loss, mean_poisson_deviance, 
 
 from pairflip import SubsetProblem, select_size
 from pairflip.report.answer import answer_of
-from pairflip.report.cautions import separated
 from pairflip.selection.criteria import auc, confusion, roc
-from pairflip.selection.verdict import held_out, recommended_size
+from pairflip.selection.decide import held_out
 from pairflip.text import number, r2_text
 
 M, N = 90, 12
@@ -51,7 +50,7 @@ def test_held_out_errors_are_those_of_refitted_supports(curve):
     assert curve.classes.labels == ["healthy", "sick"]
     assert curve.classes.majority == pytest.approx(min(event.mean(), 1 - event.mean()))
     assert curve.classes.auc[0] == 0.5
-    assert recommended_size(curve) == 2
+    assert curve.answer.size == 2
     assert curve.columns(2) == ["x2", "x5"]
 
 
@@ -100,14 +99,18 @@ def test_the_answer_speaks_of_classes(curve):
     wrong = f"Wrong class {100 * curve.classes.misclassified[curve.at(2)]:.0f} % (held-out rows; "
     assert wrong in answer.text
     assert f"{100 * curve.classes.majority:.0f} % if all are called 'healthy'" in answer.text
-    low, high = (f"{end:.2f}" for end in curve.chosen.auc[1:])
+    low, high = (f"{end:.2f}" for end in curve.answer.error.auc[1:])
     assert f"({low} to {high}; 0.5 is chance)" in answer.text
-    assert curve.chosen.auc[1] < roc_auc_score(curve.observed, curve.predictions[curve.at(2)]) < curve.chosen.auc[2]
+    assert (
+        curve.answer.error.auc[1]
+        < roc_auc_score(curve.observed, curve.predictions[curve.at(2)])
+        < curve.answer.error.auc[2]
+    )
     for word in ("RMSE", "R2", "variance"):
         assert word not in str(curve)
     record = answer.to_json(curve)
     assert record["auc"] == curve.classes.auc[curve.at(2)]
-    assert record["corrected"]["auc_interval"] == list(curve.chosen.auc[1:])
+    assert record["corrected"]["auc_interval"] == list(curve.answer.error.auc[1:])
     frame = curve.to_pandas()
     assert frame["misclassified"].tolist() == curve.classes.misclassified.tolist()
     assert frame["auc"].tolist() == curve.classes.auc.tolist()
@@ -125,10 +128,11 @@ def test_noise_and_separation_are_told():
     assert apart.facts["separated"] == [1, 2]
     assert apart.facts["separated_folds"] == {"1": 5, "2": 5}
     assert "separate the classes of this table completely" in answer_of(apart).cautions[0]
+    assert "--ridge auto" in answer_of(apart).cautions[0]
     y = (X[:, 1] > 0) != (np.arange(M) == np.argmax(X[:, 1]))  # one row alone is on the other side
     some = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), [1], 5)
     assert some.facts["separated_folds"] == {"1": 1}
-    assert "the training rows of 1 of 5 folds completely" in separated(some, 1)[0].text
+    assert "the training rows of 1 of 5 folds completely" in answer_of(some).cautions[0]
 
 
 def test_counts_with_an_offset_and_a_forced_column():
@@ -168,7 +172,6 @@ def test_held_out_rows_choose_a_larger_ridge_where_classes_are_separated(tmp_pat
     alone = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5 + curve.ridge), [2, 4, 6], 5, effort="quick")
     np.testing.assert_allclose(curve.cv_error, alone.cv_error, rtol=1e-9)
     assert "Coefficients are shrunk" in answer_of(curve).text
-    assert "--ridge auto" in separated(plain, plain.facts["separated"][0])[0].text
 
 
 def clusters(rows=60, columns=600, size=20, new=1000):
@@ -186,7 +189,7 @@ def test_few_rows_and_many_correlated_columns_are_not_called_nothing():
     X, y, new, truth = clusters()
     curve = select_size(SubsetProblem(X, y, loss="logistic"), range(1, 7), 10, effort="quick")
     assert curve.ridges.tolist() == [0.01, 0.1, 1.0]
-    assert recommended_size(curve) > 0
+    assert curve.answer.size > 0
     assert roc_auc_score(truth, curve.predict(new)) > 0.8
     assert "Coefficients are shrunk by a ridge term" in answer_of(curve).text
     plain = select_size(SubsetProblem(X, y, loss="logistic", ridge=1e-5), range(1, 7), 10, effort="quick")

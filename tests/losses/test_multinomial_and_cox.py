@@ -17,8 +17,8 @@ from pairflip.losses.influence import robust_errors
 from pairflip.losses.multinomial import MultinomialLoss
 from pairflip.report import write_report
 from pairflip.selection.criteria import concordance
+from pairflip.selection.decide import held_out
 from pairflip.selection.folds import as_folds
-from pairflip.selection.verdict import held_out, recommended_size
 
 Floats = NDArray[np.float64]
 
@@ -212,7 +212,7 @@ def curve(request: pytest.FixtureRequest) -> SizeCurve:
 
 
 def test_selection_finds_the_planted_columns(curve: SizeCurve) -> None:
-    assert recommended_size(curve) == 2
+    assert curve.answer.size == 2
     assert curve.columns(2) == ["x1", "x4"]
     assert curve.facts["p_value"] <= 0.05
     assert 0.05 < held_out(curve, 2).r2 < 1

@@ -11,9 +11,9 @@ from pairflip import SizeCurve, SubsetProblem, select_size
 from pairflip.report.answer import answer_of, tiles_of
 from pairflip.report.cautions import named_rows
 from pairflip.report.curve_tables import size_table
+from pairflip.selection.decide import difference, held_out, uncertain
 from pairflip.selection.facts import SHUFFLES, identical_rows, shuffled_targets, table_facts
 from pairflip.selection.folds import as_folds
-from pairflip.selection.verdict import difference, held_out, predicts, recommended_size, uncertain
 from pairflip.text import compared, plus_minus, r2_text
 
 NAMES = list("abcdefghijklmnopqrstuvwxyz")
@@ -44,7 +44,7 @@ def test_noise_is_called_noise():
     assert str(curve).startswith("No set of columns predicts the target better than its mean.")
     record = answer.to_json(curve)
     assert (record["predicts"], record["columns"]) == (False, [])
-    assert curve.chosen is None
+    assert curve.answer.error is None
     assert "corrected" not in str(curve) + size_table(curve).caption
 
 
@@ -55,12 +55,15 @@ def test_a_finding_names_all_its_columns_first():
     assert answer.predicts
     assert answer.size == curve.best_size == 8
     assert answer.text.startswith("Keep 8 columns: “a”, “b”, “c”, “d”, “e”, “f”, “g” and “h”. Prediction: RMSE ")
-    rmse, r2 = [f"{value:.3g}" for value in curve.chosen.rmse], [r2_text(value) for value in curve.chosen.r2]
+    rmse, r2 = (
+        [f"{value:.3g}" for value in curve.answer.error.rmse],
+        [r2_text(value) for value in curve.answer.error.r2],
+    )
     told = f"RMSE {rmse[0]} ({rmse[1]} to {rmse[2]}; {held_out(curve, 0).rmse:.3g} with the mean alone)"
     assert f"{told}, R2 {r2[0]} ({r2[1]} to {r2[2]}) on new rows." in answer.text
     tiles = {tile.name: tile.value for tile in tiles_of(curve, 8)}
     assert tiles == {"RMSE": rmse[0], "R2": r2[0], "Columns": "8"}
-    assert answer.to_json(curve)["corrected"]["rmse"] == curve.chosen.rmse[0]
+    assert answer.to_json(curve)["corrected"]["rmse"] == curve.answer.error.rmse[0]
     assert answer.mood == ("not" if answer.cautions else "fairly")
     nearly_all = make_curve(names=NAMES[:24], planted=2, sizes=[1, 2], noise=0.02)
     nearly_all = dataclasses.replace(nearly_all, facts={"p_value": 0.005}, n_folds=50)
@@ -72,11 +75,11 @@ def test_no_finding_within_a_standard_error_or_by_chance():
     gain, error = difference(curve, 0, 1)
     assert curve.best_size == 1
     assert 0 < gain < error
-    assert not predicts(curve)
+    assert not curve.answer.predicts
     assert f"a difference of {gain / error:.1f} standard errors" in answer_of(curve).text
-    assert predicts(CURVE)
+    assert CURVE.answer.predicts
     lucky = changed(facts={"p_value": 0.3})
-    assert not predicts(lucky)
+    assert not lucky.answer.predicts
     assert "of shuffled targets, 30 % are fitted as well" in answer_of(lucky).text
 
 
@@ -94,16 +97,17 @@ def test_errors_that_are_compared_do_not_look_alike():
     assert plus_minus(1.0004, 0.12, 0.9998) == "1.0004 ± 0.1200"
 
 
-def test_single_rows_left_out_recommend_the_smaller_size():
-    errors = CURVE.cv_error.copy()
-    errors[3] = errors[4] + 0.5 * CURVE.cv_error_se[4]
-    curve = changed(cv_error=errors)
-    assert (curve.one_se_size, curve.best_size) == (3, 4)
-    assert recommended_size(curve) == 3
-    assert "4 columns had the lowest error" in answer_of(curve).text
-    folds = dataclasses.replace(curve, n_folds=10)
-    assert recommended_size(folds) == 4
-    assert "not clearly worse" in answer_of(folds).text
+def test_the_smallest_size_that_is_about_as_good_is_recommended():
+    at, observed = CURVE.at(3), CURVE.observed
+    predictions = CURVE.predictions.copy()
+    residual = observed - CURVE.predictions[CURVE.at(4)]
+    for further, size in ((0.2, 3), (1.5, 4)):
+        noise = np.random.default_rng(0).normal(size=residual.size) * 0.3 * residual.std()
+        extra = (residual + noise) ** 2 - residual**2  # by as many standard errors the mean is higher
+        extra += further * extra.std() / np.sqrt(extra.size) - extra.mean()
+        predictions[at] = observed - np.sqrt(np.maximum(residual**2 + extra, 0.0))
+        curve = dataclasses.replace(CURVE, predictions=predictions.copy())
+        assert curve.answer.size == size
 
 
 def test_an_uncertain_search_is_told_by_the_limit_that_marks_sizes():

@@ -25,7 +25,6 @@ from pairflip.publish.model import json_equation, model_of, onnx_model, python_f
 from pairflip.publish.words import methods, results
 from pairflip.report.answer import answer_of, plain_paragraph
 from pairflip.report.registry import FIGURES
-from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.text import clean
 
 NEW = np.random.default_rng(7).normal(size=(6, 8))
@@ -128,7 +127,7 @@ def test_the_sympy_string_evaluates_the_same(curve):
 
 def test_columns_that_are_always_in_and_constants_are_in_the_equation(squares):
     text = text_equation(model_of(squares, "y"))
-    names = [squares.names[j] for j in (*squares.always, *squares.supports[squares.at(recommended_size(squares))])]
+    names = [squares.names[j] for j in (*squares.always, *squares.supports[squares.at(squares.answer.size)])]
     assert all(f"[{clean(name)}" in text for name in names)
     assert len(re.findall(r"\*\[", text)) == len(names)
 
@@ -139,14 +138,14 @@ def test_rounding_in_the_equation_is_harmless():
     text = text_equation(model_of(curve, "y"))
     formula = re.sub(r"\[(\w)\]", r"\1", text.partition("=")[2])
     told = eval(formula, dict(zip("abcde", X.T, strict=True)))
-    assert np.max(np.abs(told - curve.predict(X))) < 0.01 * np.sqrt(2 * curve.cv_error.min())
+    assert np.max(np.abs(told - curve.predict(X, predict_with="subset"))) < 0.01 * np.sqrt(2 * curve.cv_error.min())
     assert model_of(replace(curve, training_ranges=None), "y").digits == 17
 
 
 def test_where_nothing_predicts_the_model_is_the_constant():
     table = normal(40, 7, 1)
     curve = quick(table[:, :6], table[:, 6], [1, 2])
-    assert recommended_size(curve) == 0
+    assert curve.answer.size == 0
     assert text_equation(model_of(curve, "y")).startswith("y = ")
     assert results(curve)[0].startswith("No set of columns predicts")
 
@@ -195,7 +194,7 @@ def test_the_paragraph_of_methods_has_what_repeats_the_run(squares):
 
 def test_leverages_are_those_of_the_hat_matrix(squares):
     X = problem_of("squares", "always").X
-    size = size_to_show(squares)
+    size = squares.answer.shown
     Z = np.column_stack([np.ones(30), X[:, [*squares.always, *squares.supports[squares.at(size)]]]])
     points = williams(squares)
     np.testing.assert_allclose(points.leverage, np.diag(Z @ np.linalg.pinv(Z)), rtol=1e-9)
@@ -311,7 +310,7 @@ def test_long_legends_have_room_in_narrow_figures(squares, monkeypatch):
     monkeypatch.setattr("pairflip.publish.figures.figures_of", lambda curve: [FIGURES["size_curve"]])
     apart = replace(squares, cv_error=np.array([2.0, 1.0, 0.9, 0.89]), cv_error_se=np.full(4, 0.05))
     curve = replace(apart, settings={**squares.settings, "choose": "one_se"})
-    assert (recommended_size(curve), curve.best_size) == (2, 3)
+    assert (curve.answer.size, curve.best_size) == (2, 3)
     figure = published_figures(curve, None)["size_curve"][1]["89mm"]
     assert "forced columns alone" in [text.get_text() for text in figure.legends[0].get_texts()]
     assert_room(figure)

@@ -11,7 +11,7 @@ from pairflip.report import curve_tables
 from pairflip.report.figures_by_column import CountMap
 from pairflip.report.figures_by_size import ErrorBars, marks
 from pairflip.report.figures_held_out import HeldOutPoints
-from pairflip.selection.verdict import held_out, size_to_show
+from pairflip.selection.decide import held_out
 
 CURVE = make_curve()
 
@@ -50,7 +50,7 @@ def test_where_nothing_predicts_the_lowest_error_with_columns_is_shown():
     noise = make_curve(rows=40, noise=8, seed=0)
     lowest = 1 + int(np.argmin(noise.cv_error[1:]))
     assert noise.best_size == 0
-    assert size_to_show(noise) == lowest
+    assert noise.answer.shown == lowest
     assert [(m.size, m.recommended) for m in marks(noise)] == [(lowest, False)]
     assert curve_tables.size_words(noise, 0) == ["lowest error", "one-SE size"]
 

@@ -18,7 +18,7 @@ from pairflip.report.answer import answer_of
 from pairflip.report.page import render
 from pairflip.report.vocabulary import pieces
 from pairflip.selection.curve import StandIns
-from pairflip.selection.verdict import held_out, recommended_size, size_to_show
+from pairflip.selection.decide import held_out
 
 CURVE, SMALL = make_curve(), make_curve(sizes=(1, 4, 7))
 NOISE = make_curve(rows=40, noise=8, seed=0, names=plain_names(24))
@@ -85,7 +85,7 @@ def test_figures_have_text_alternatives_and_tables():
     assert [a["data-follow"] for a in following if "hidden" not in a] == ["4", "4"], "the size shown, and no other"
     (slider,) = outline().all("input")
     assert slider["type"] == "range"
-    assert int(slider["value"]) == CURVE.sizes.tolist().index(recommended_size(CURVE)) == 4
+    assert int(slider["value"]) == CURVE.sizes.tolist().index(CURVE.answer.size) == 4
     assert {"for": "size"} in outline().all("label")
     assert outline().all("output")[0]["aria-live"] == "polite"
 
@@ -172,7 +172,7 @@ def test_the_answer_box_is_that_of_the_answer():
 def test_where_nothing_predicts_the_page_shows_the_best_columns_tried_and_recommends_none():
     page = render(NOISE)
     data = data_of(page)
-    assert data["sizes"][data["shown"]] == size_to_show(NOISE) > 0
+    assert data["sizes"][data["shown"]] == NOISE.answer.shown > 0
     assert "recommended" not in " ".join(t["name"] for t in data["tables"])
     assert "(recommended" not in text_of(page)
     none = data["tables"][0]

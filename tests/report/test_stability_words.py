@@ -15,7 +15,6 @@ from pairflip.report.page import render
 from pairflip.report.registry import figures_of
 from pairflip.report.stability_words import stability_record, stability_words
 from pairflip.selection.after_selection import shuffled
-from pairflip.selection.verdict import size_to_show
 
 
 def curve_of(seed=0, signal=True, **options):
@@ -53,12 +52,12 @@ def changed(curve, size, frequencies):
 
 
 def test_the_answer_says_how_often_halves_select_the_same(curve):
-    size = size_to_show(curve)
+    size = curve.answer.shown
     assert size == 3
     text = answer_of(changed(curve, 3, [20, 20, 8])).text
     for told in (
-        "In 20 random halves of the rows, the same 3 columns were selected in 40 %; “<b>c3</b>” and “<b>c8</b>” each "
-        "in at least 80 %, “<b>c9</b>” in 40 %.",
+        "In 20 random halves of the rows, exactly these 3 columns were selected in 40 %. One by one: “<b>c3</b>” and "
+        "“<b>c8</b>” each in at least 80 %, “<b>c9</b>” in 40 %.",
         "Not chosen, but selected more often than “<b>c9</b>”: “<b>c12</b>” in 60 %. Of 20 candidate columns, at "
         "most 0.75 without effect would be expected to reach 80 % by chance (Meinshausen and Bühlmann), if the size "
         "had been fixed beforehand and all columns without effect were equally likely to be selected; at most ",
@@ -66,7 +65,7 @@ def test_the_answer_says_how_often_halves_select_the_same(curve):
         assert told in text
     assert "fold" not in text
     alone = stability_words(changed(curve, 1, [19]), 1)
-    assert "In 20 random halves of the rows, the same column was selected in 95 %." in alone
+    assert "In 20 random halves of the rows, this column was selected in 95 %." in alone
 
 
 def test_names_that_halves_do_not_repeat_are_doubted(curve):
@@ -91,7 +90,7 @@ def test_without_half_samples_nothing_is_said(curve):
 def test_noise_is_not_stable_and_the_answer_has_both(noise):
     answer = answer_of(noise)
     assert not answer.predicts
-    assert "In 40 random halves of the rows, the same" in answer.text
+    assert "In 40 random halves of the rows, this column was selected in" in answer.text
     assert noise.stability.set_frequency[0] < 0.5
 
 
@@ -148,7 +147,7 @@ def test_half_samples_are_made_by_default_and_kept_in_files(data, tmp_path):
     done = select(data)
     assert done.exit_code == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "In 100 random halves of the rows, the same 2 columns were selected in 100 %" in told
+    assert "In 100 random halves of the rows, exactly these 2 columns were selected in 100 %" in told
     record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
     assert record["settings"]["stability"] == DEFAULT_STABILITY == 50
     assert record["stability_shown"]["set_frequency"] == 1.0
@@ -162,7 +161,7 @@ def test_options_say_how_many_and_where(data, tmp_path):
     options = ["--stability", "3", "--stability-at", "all", "--null", "2", "--journal", "run"]
     done = select(data, *options)
     assert done.exit_code == 0, done.stderr
-    assert "shuffled" not in done.stdout
+    assert "With the target shuffled 2 times" in " ".join(done.stdout.split())  # since it was asked for
     record = json.loads((tmp_path / "t-pairflip" / "result.json").read_text())
     assert record["stability"]["sizes"] == [1, 2, 3]
     assert len(record["null"]["r2"]) == 2

@@ -1,15 +1,13 @@
-"""The average over half-samples: against a loop written out by hand, for every loss, saved, resumed and refused."""
-
-from dataclasses import replace
+"""The weighted average of models: against a loop written out by hand, for every loss, saved, resumed and refused."""
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from pairflip import SizeCurve, SubsetClassifierCV, SubsetProblem, SubsetRegressorCV, select_size
 from pairflip.report.predicted_words import average_words
-from pairflip.selection.prediction import average_gain
-from pairflip.selection.subsampling import half_samples
-from pairflip.selection.verdict import recommended_size
+from pairflip.selection.averaging import PENALTIES
+from pairflip.selection.folds import as_folds
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((48, 9))
@@ -31,64 +29,67 @@ def problem(loss="squares", **options):
 
 
 def averaged(of, sizes=(1, 2, 3), **settings):
-    given = {"cv": 4, "effort": "quick", "stability": 5, "progress": False, "predict_with": "average"} | settings
-    return select_size(of, sizes, **given)
+    return select_size(of, sizes, **({"cv": 4, "effort": "quick", "progress": False} | settings))
 
 
-def fit(rows, columns, ridge):
-    """Constant and coefficients by the normal equations, with a ridge relative to the norms of centred columns."""
-    Z, y = X[np.ix_(rows, columns)], Y[rows]
-    away = Z - Z.mean(axis=0)
-    G = away.T @ away
-    coef = np.linalg.solve(G + ridge * np.diag(np.diag(G)), away.T @ (y - y.mean()))
-    return y.mean() - Z.mean(axis=0) @ coef, coef
+def ridge(rows, penalty):
+    """Constant and coefficients of ridge regression on all columns, scaled to unit norm on these rows."""
+    away = X[rows] - X[rows].mean(axis=0)
+    norms = np.linalg.norm(away, axis=0)
+    G = (away / norms).T @ (away / norms)
+    at = penalty * np.trace(G) / len(rows)
+    coef = np.linalg.solve(G + at * np.eye(9), (away / norms).T @ (Y[rows] - Y[rows].mean())) / norms
+    return Y[rows].mean() - X[rows].mean(axis=0) @ coef, coef
 
 
-@pytest.mark.parametrize("ridge", [0.0, 0.5])
-def test_hand_made_loop(ridge):
-    curve = averaged(problem(), sizes=[3], ridge=[ridge], seed=3)
-    average, halves = curve.average, half_samples(problem(), 5, 3)
-    sums, times, new = np.zeros(48), np.zeros(48), np.zeros(7)
-    for support, coefs, left in zip(average.supports, average.coefs, halves.left_out, strict=True):
-        constant, coef = fit(np.setdiff1d(np.arange(48), left), support, ridge)
-        np.testing.assert_allclose(coefs, coef, rtol=1e-9)
-        sums[left] += constant + X[np.ix_(left, support)] @ coef
-        times[left] += 1
-        new += constant + NEW[:, support] @ coef
-    np.testing.assert_allclose(average.predictions, sums / times, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(average.errors[0, 0], 0.5 * np.mean((Y - sums / times) ** 2), rtol=1e-9)
-    np.testing.assert_allclose(curve.predict(NEW), new / 10, rtol=1e-9, atol=1e-9)
+def test_hand_made_loop():
+    curve, folds = averaged(problem(), seed=3), as_folds(4, problem(), seed=3)
+    held_out, new = np.zeros((48, 3 + len(PENALTIES))), np.zeros((7, 3 + len(PENALTIES)))
+    mean = np.zeros(48)
+    for fold, left in enumerate(folds.left_out):
+        rows = np.setdiff1d(np.arange(48), left)
+        mean[left] = Y[rows].mean()
+        for at, size in enumerate((1, 2, 3)):
+            support = curve.fold_supports[size][fold]
+            D = np.column_stack([np.ones(rows.size), X[np.ix_(rows, support)]])
+            coef = np.linalg.lstsq(D, Y[rows], rcond=None)[0]
+            held_out[left, at] = coef[0] + X[np.ix_(left, support)] @ coef[1:]
+            new[:, at] += (coef[0] + NEW[:, support] @ coef[1:]) / 4
+        for at, penalty in enumerate(PENALTIES):
+            constant, coef = ridge(rows, penalty)
+            held_out[left, 3 + at] = constant + X[left] @ coef
+    for at, penalty in enumerate(PENALTIES):
+        constant, coef = ridge(np.arange(48), penalty)
+        new[:, 3 + at] = constant + NEW @ coef
+    slack = np.append(held_out - mean[:, None], np.zeros((48, 1)), axis=1)
+    weights = nnls(np.vstack([slack, 1e5 * np.ones(slack.shape[1])]), np.append(Y - mean, 1e5))[0][:-1]
+    weights[weights < 1e-3] = 0.0
+    base = np.mean([np.delete(Y, left).mean() for left in folds.left_out])
+    expected = base * (1.0 - weights.sum()) + new @ weights
+    np.testing.assert_allclose(curve.predict(NEW, predict_with="average"), expected, rtol=1e-4, atol=1e-4)
+    assert curve.average.all_columns == pytest.approx(weights[3:].sum(), abs=1e-4)
+    told = curve.average.corrected
+    np.testing.assert_allclose(told.told, 0.5 * np.mean((Y - curve.average.predictions) ** 2))
+    assert told.low < told.error < told.high
 
 
-def test_lowest_error_is_chosen():
-    average = averaged(problem(), ridge=[0.0, 0.3]).average
-    assert average.errors.shape == (2, 3)
-    assert average.errors[average.ridges == average.ridge, average.sizes == average.size] == average.errors.min()
-    observed = 0.5 * np.mean((average.observed - average.predictions) ** 2)
-    np.testing.assert_allclose(observed, average.errors.min())
-    assert average.corrected.size == average.size
-    np.testing.assert_allclose(average.corrected.told, observed)
-    assert average.corrected.low < average.corrected.error < average.corrected.high
-
-
-def test_a_half_knows_its_rows_only():
-    left = half_samples(problem(), 5, 0).left_out[4]
-    other, garbage = X.copy(), Y.copy()
-    other[left], garbage[left] = 1e3 * RNG.standard_normal((left.size, 9)), -1e4
-    before = averaged(problem(), sizes=[2], ridge=[0.1]).average
-    after = averaged(SubsetProblem(other, garbage), sizes=[2], ridge=[0.1]).average
-    assert before.supports[4].tolist() == after.supports[4].tolist()
-    np.testing.assert_allclose(before.coefs[4], after.coefs[4], rtol=1e-6)
-    assert not np.allclose(before.coefs[0], after.coefs[0])
+def test_rows_are_predicted_by_weights_that_were_chosen_without_them():
+    noise = np.random.default_rng(1).standard_normal((48, 9))
+    average = averaged(SubsetProblem(noise, TARGETS["squares"]), seed=3, sizes=range(1, 9)).average
+    told = average.corrected
+    assert told.told > 0.97 * told.variance  # weights chosen on these rows themselves would make it lower
+    fitted = np.column_stack([np.ones(48), noise[:, average.columns]])
+    assert np.mean((Y - fitted @ np.append(average.intercept, average.coefs)) ** 2) < 2.0 * told.variance
 
 
 @pytest.mark.parametrize("loss", TARGETS)
 def test_every_loss_saved_and_loaded(loss, tmp_path):
-    curve = averaged(problem(loss), ridge=[0.1, 1.0], stability=3)
+    curve = averaged(problem(loss), ridge=[0.1, 1.0])
     curve.save(tmp_path / "curve.json")
-    again, predicted = SizeCurve.load(tmp_path / "curve.json"), curve.predict(NEW)
-    np.testing.assert_array_equal(again.predict(NEW), predicted)
+    again, predicted = SizeCurve.load(tmp_path / "curve.json"), curve.predict(NEW, predict_with="average")
+    np.testing.assert_array_equal(again.predict(NEW, predict_with="average"), predicted)
     assert again.average.corrected == curve.average.corrected
+    assert again.answer == curve.answer
     assert np.isfinite(predicted).all()
     assert predicted.shape == (7, *curve.intercepts.shape[1:])
     assert not np.allclose(predicted, curve.predict(NEW, predict_with="subset"))
@@ -96,105 +97,79 @@ def test_every_loss_saved_and_loaded(loss, tmp_path):
         assert ((predicted > 0) & (predicted < 1)).all()
     if loss == "multinomial":
         np.testing.assert_allclose(predicted.sum(axis=1), 1.0)
+    if loss != "cox":  # weights are no worse than those of any single candidate
+        errors = curve.loss.row_errors(curve.observed, curve.predictions[curve.at(2)])
+        assert curve.average.corrected.told < 0.75 * errors.mean() * (1 + (loss == "multinomial"))
 
 
 def test_offset_rows_of_weight_zero_and_forced_columns():
     weights = np.ones(48)
     weights[:4] = 0.0
-    curve = averaged(problem("poisson", offset=0.1 * X[:, 8], always=[5], sample_weight=weights), stability=3)
+    curve = averaged(problem("poisson", offset=0.1 * X[:, 8], always=[5], sample_weight=weights))
     assert curve.average.rows.tolist() == list(range(4, 48))
-    assert curve.average.always_coefs.shape == (6, 1)
-    assert not np.isin(5, curve.average.supports)
-    assert np.isfinite(curve.predict(NEW)).all()
+    assert curve.average.always_coefs.shape == (1,)
+    assert not np.isin(5, curve.average.columns)
+    assert np.isfinite(curve.predict(NEW, predict_with="average")).all()
 
 
 def test_groups_of_columns_and_of_rows():
     grouped = problem(groups={"a": [0, 1, 2], "b": [3, 4]})
-    labels = np.repeat(np.arange(12), 4)
-    curve = averaged(grouped, sizes=[1, 2], groups=labels, stability=3)
-    average = curve.average
-    for support in average.supports:
-        columns = set(support[support >= 0].tolist())
-        assert columns >= {0, 1, 2} or not columns & {0, 1, 2}
-    expected = np.zeros(7)
-    for support, coef, constant in zip(average.supports, average.coefs, average.intercepts, strict=True):
-        expected += constant + NEW[:, support[support >= 0]] @ coef[support >= 0]
-    np.testing.assert_allclose(curve.predict(NEW), expected / 6)
+    curve = averaged(grouped, sizes=[1, 2], groups=np.repeat(np.arange(12), 4))
+    columns = set(curve.average.selected.tolist())
+    assert columns >= {0, 1, 2} or not columns & {0, 1, 2}
+    expected = NEW[:, curve.average.columns] @ curve.average.coefs + curve.average.intercept
+    np.testing.assert_allclose(curve.predict(NEW, predict_with="average"), expected)
 
 
 def test_workers_and_resume(tmp_path):
-    first = averaged(problem(), journal=tmp_path / "journal")
-    lines = next((tmp_path / "journal" / "averaged").glob("tasks-*.jsonl"))
+    how = {"cv": "2x4", "sizes": None}
+    first = averaged(problem(), journal=tmp_path / "journal", **how)
+    lines = next((tmp_path / "journal").glob("ridge-0.1-*/tasks-*.jsonl"))
     text = lines.read_text().splitlines(keepends=True)
     lines.write_text("".join(text[: len(text) // 2]))
-    for again in (averaged(problem(), journal=tmp_path / "journal"), averaged(problem(), n_jobs=2)):
-        for name in ("errors", "supports", "coefs", "predictions"):
+    for again in (averaged(problem(), journal=tmp_path / "journal", **how), averaged(problem(), n_jobs=2, **how)):
+        for name in ("columns", "coefs", "predictions"):
             np.testing.assert_array_equal(getattr(again.average, name), getattr(first.average, name))
-
-
-def test_made_with_stability_and_not_otherwise():
-    assert averaged(problem(), predict_with="subset").average is not None
-    bare = averaged(problem(), predict_with="subset", stability=0)
-    assert bare.average is None
-    assert average_words(bare) == ""
-    assert len(averaged(problem(), stability=0).average.supports) == 100
 
 
 def test_intervals_are_as_wide_as_errors_of_rows_left_out():
     curve = averaged(problem())
-    given = curve.predict(NEW, interval=0.8)
+    given = curve.predict(NEW, interval=0.8, predict_with="average")
     errors = np.sort(np.abs(curve.average.observed - curve.average.predictions))
     reached = errors[int(np.ceil(0.8 * 49)) - 1]
     np.testing.assert_allclose(given.upper - given.prediction, reached)
     np.testing.assert_allclose(given.prediction - given.lower, reached)
-    assert given.size == curve.average.size
+    assert given.size == curve.average.columns.size
     with pytest.raises(ValueError, match=r"held-out rows give intervals of coverage up to 0\.979"):
-        curve.predict(NEW, interval=0.99)
+        curve.predict(NEW, interval=0.99, predict_with="average")
     with pytest.raises(ValueError, match="probabilities of a class"):
-        averaged(problem("logistic"), stability=3).predict(NEW, interval=0.9)
+        averaged(problem("logistic")).predict(NEW, interval=0.9, predict_with="average")
 
 
 def test_refusals():
-    curve, bare = averaged(problem()), averaged(problem(), stability=0, predict_with="subset")
-    with pytest.raises(ValueError, match="size is 2 and predict_with is 'average', which has a size of its own"):
+    curve = averaged(problem())
+    with pytest.raises(ValueError, match="size is 2 and predict_with is 'average', which has no size"):
         curve.predict(NEW, 2, predict_with="average")
-    with pytest.raises(ValueError, match="has no average over half-samples; expected predict_with='subset'"):
-        bare.predict(NEW, predict_with="average")
-    with pytest.raises(ValueError, match="predict_with is 'mean'; expected 'subset' or 'average'"):
+    with pytest.raises(ValueError, match="predict_with is 'mean'; expected 'auto', 'subset', 'average'"):
         curve.predict(NEW, predict_with="mean")
-    with pytest.raises(ValueError, match="predict_with is 'both'; expected 'subset' or 'average'"):
+    with pytest.raises(ValueError, match="predict_with is 'both'; expected 'auto', 'subset', 'average'"):
         averaged(problem(), predict_with="both")
-    with pytest.raises(ValueError, match="a half has only"):
-        averaged(SubsetProblem(X[:6, :3], Y[:6]), sizes=[2], cv="loo")
-    assert averaged(SubsetProblem(X[:6, :3], Y[:6]), sizes=[2], cv="loo", predict_with="subset").average is None
     assert curve.predict(NEW, 2).shape == (7,)  # a size asks for its columns
 
 
-def with_errors(curve, factor):
-    """The curve whose average is off by so many times the errors of the chosen columns, row by row."""
-    average, at = curve.average, curve.at(recommended_size(curve))
-    folds = np.empty(48)
-    folds[curve.held_out_rows] = curve.predictions[at]
-    told = replace(average.corrected, error=factor**2 * curve.chosen.error)
-    predictions = average.observed + factor * (folds - average.observed)
-    return replace(curve, average=replace(average, predictions=predictions, corrected=told))
-
-
-def test_words():
+def test_the_answer_names_what_predicts():
     curve = averaged(problem())
-    subset = f"{curve.chosen.rmse[0]:.3g}"
-    for factor, words in ((0.5, "predicts better, at odds of 2 to 1"), (2.0, "predicts less well, at odds of 2 to 1")):
-        expected = f"The average over half-samples {words}: RMSE {factor * curve.chosen.rmse[0]:.3g} against {subset}."
-        assert average_words(with_errors(curve, factor)) == expected
-        gain, error = average_gain(with_errors(curve, factor))
-        rows = 0.5 * (1.0 - factor**2) * (curve.observed - curve.predictions[curve.at(curve.chosen.size)]) ** 2
-        np.testing.assert_allclose([gain, error], [rows.mean(), rows.std() / 47**0.5])
-    words = f"By the average over half-samples: RMSE {subset} against {subset}, no clear difference."
-    assert average_words(with_errors(curve, 1.0)) == words
-    assert words in " ".join(str(with_errors(curve, 1.0)).split())
-    words = average_words(averaged(problem("logistic"), stability=3))
-    assert words.startswith("By the average over half-samples: log loss")
-    assert words.endswith(").")
+    gain, error = curve.answer.gain
+    assert curve.answer.predictor == ("average" if gain >= -2.0 * error else "subset")
+    np.testing.assert_array_equal(curve.predict(NEW), curve.predict(NEW, predict_with=curve.answer.predictor))
+    for asked in ("subset", "average"):
+        other = averaged(problem(), predict_with=asked)
+        assert other.answer.predictor == asked
+        np.testing.assert_array_equal(other.predict(NEW), curve.predict(NEW, predict_with=asked))
+    assert average_words(curve) in " ".join(str(curve).split())
+    words = average_words(averaged(problem("logistic")))
+    assert words.startswith("A weighted average of models predicts")
+    assert "log loss" in words
     assert "AUC" in words
 
 
@@ -209,7 +184,7 @@ def test_regressor():
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_classifier(loss):
     how = {"cv": 4, "effort": "quick", "ridge": 0.1, "random_state": 0}
-    model = SubsetClassifierCV([1, 2], predict_with="average", stability=3, **how).fit(X, TARGETS[loss])
+    model = SubsetClassifierCV([1, 2], predict_with="average", **how).fit(X, TARGETS[loss])
     given, expected = model.predict_proba(NEW), model.curve_.predict(NEW, predict_with="average")
     np.testing.assert_allclose(given if expected.ndim == 2 else given[:, 1], expected)
     assert model.predict(NEW).tolist() == model.classes_[np.argmax(given, axis=1)].tolist()

@@ -120,7 +120,7 @@ def test_a_reader_is_told_of_groups(curve: SizeCurve, tmp_path: Path) -> None:
     assert "“pair” (“x0” and “x1”)" in text
     assert "“race” (“race=a”, “race=b”, “race=c” and “race=d”)" in text
     assert "allow for the number of groups having been chosen" in text
-    assert f"the same {size} groups were selected" in text
+    assert f"exactly these {size} groups were selected" in text
     assert "pair (2 columns), race (4 columns)" in text
     assert curve.top_columns(2) == [("pair", 5), ("race", 5)]
     assert curve.to_pandas().set_index("size").loc[2, "groups"] == ["pair", "race"]

@@ -7,7 +7,6 @@ from joblib import Parallel, delayed
 from pairflip import SubsetProblem, half_sample_stability, select_size
 from pairflip.selection.folds import DEFAULT_CV
 from pairflip.selection.stability import false_bound
-from pairflip.selection.verdict import predicts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 THRESHOLDS = 0.6, 0.7, 0.8
@@ -37,7 +36,7 @@ def planted(rows, columns, true, r2, seed):
 
 
 def called_predictable(X, y):
-    return predicts(select_size(SubsetProblem(X, y), range(1, 7), cv=DEFAULT_CV))
+    return select_size(SubsetProblem(X, y), range(1, 7)).answer.predicts
 
 
 def test_noise_is_seldom_called_predictable():

@@ -18,7 +18,6 @@ from pairflip.selection.after_selection import shuffled
 from pairflip.selection.curve_file import curve_to_json
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.selection.subsampling import half_samples
-from pairflip.selection.verdict import recommended_size
 
 SIGNS = np.array([1, 1, -1, 0, -1, 1, 1, 0, 1, 1, 1])
 SIGNED = {"positive": SIGNS.tolist()}
@@ -232,7 +231,7 @@ def test_outer_folds_choose_anew_without_their_rows(kind):
     for fold, (size, support) in enumerate(zip(outer.sizes, outer.supports, strict=True)):
         rows = outer.rows[outer.fold == fold]
         alone = select_size(problem.rebuilt(np.setdiff1d(np.arange(40), rows)), **how)
-        assert size == recommended_size(alone)
+        assert size == alone.answer.size
         np.testing.assert_array_equal(support, alone.supports[alone.at(size)])
         fit = refit(problem, rows, support)
         told[rows], scaled[rows] = fit.predict(problem.X[rows]), fit.residual(rows)

@@ -15,7 +15,6 @@ from pairflip import SizeCurve, SubsetProblem, SubsetRegressor, SubsetRegressorC
 from pairflip.selection import prediction as prediction_module
 from pairflip.selection.curve_file import curve_from_json, curve_to_json
 from pairflip.selection.prediction import Prediction
-from pairflip.selection.verdict import recommended_size
 
 M, N = 30, 9
 
@@ -66,11 +65,11 @@ def test_same_intervals_as_mapie(splitter, coverage):
 
 def test_points_of_the_recommended_size():
     problem, curve = selected()
-    size = recommended_size(curve)
+    size = curve.answer.size
     expected = problem.X @ curve.coef(size) + curve.intercepts[curve.at(size)]
-    np.testing.assert_allclose(curve.predict(problem.X), expected, rtol=1e-12)
+    np.testing.assert_allclose(curve.predict(problem.X, predict_with="subset"), expected, rtol=1e-12)
     assert curve.predict(problem.X[:1]).shape == (1,)
-    told = curve.predict(problem.X, interval=0.9)
+    told = curve.predict(problem.X, interval=0.9, predict_with="subset")
     assert isinstance(told, Prediction)
     assert (told.size, told.coverage) == (size, 0.9)
     assert told.to_pandas().columns.tolist() == ["prediction", "lower", "upper", "outside_training_range"]
@@ -81,7 +80,7 @@ def test_mean_where_nothing_predicts():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(30, 6)), rng.normal(size=30)
     curve = select_size(SubsetProblem(X, y), [1, 2], cv=10, effort="quick")
-    assert recommended_size(curve) == 0
+    assert curve.answer.size == 0
     told = curve.predict(X, interval=0.9)
     np.testing.assert_allclose(told.prediction, y.mean())
     assert np.ptp(told.lower) == np.ptp(told.upper) == 0.0
@@ -131,7 +130,7 @@ def test_older_result_predicts_points():
     older = curve_from_json(record)
     assert older.fold_fits is None
     assert older.predict(problem.X).tolist() == curve.predict(problem.X).tolist()
-    message = sentence_of(ValueError, lambda: older.predict(problem.X, interval=0.9))
+    message = sentence_of(ValueError, lambda: older.predict(problem.X, interval=0.9, predict_with="subset"))
     assert "lacks the fits of its folds" in message
     assert "select again" in message
 
@@ -140,8 +139,8 @@ def test_many_folds_keep_sizes_that_an_answer_names(monkeypatch):
     monkeypatch.setattr(prediction_module, "KEPT_NUMBERS", 100)
     problem, curve = selected("loo", sizes=(1, 2, 3, 4, 5, 6))
     kept = set(curve.fold_fits.sizes.tolist())
-    assert kept == {0, curve.best_size, curve.one_se_size, recommended_size(curve)}
-    assert curve.predict(problem.X, interval=0.9).size == recommended_size(curve)
+    assert kept == {0, curve.best_size, curve.one_se_size, curve.answer.size}
+    assert curve.predict(problem.X, interval=0.9, predict_with="subset").size == curve.answer.size
     lost = next(size for size in curve.sizes.tolist() if size not in kept)
     assert curve.predict(problem.X, lost).shape == (M,)
     message = sentence_of(ValueError, lambda: curve.predict(problem.X, lost, interval=0.9))

@@ -46,9 +46,9 @@ VALUES = [
     also(PLAIN, {"sizes": [6]}, "a fold has 5 rows to learn from; expected"),
     also(DOUBLE, {"sizes": [3]}, "size 3 was asked for, but the table " + RANK),
     also(SubsetProblem(ALMOST, Y), {"sizes": [3]}, "fold 5 (without its held-out rows) " + RANK),
-    ({"cv": "kfold"}, "cv is 'kfold'; expected 'loo', a number of folds"),
+    ({"cv": "kfold"}, "cv is 'kfold'; expected 'auto', 'loo', a number of folds"),
     ({"cv": 9}, "cv is 9 folds; expected 2 to 8 (the number of rows)."),
-    ({"cv": True}, "cv is True; expected 'loo'"),
+    ({"cv": True}, "cv is True; expected 'auto', 'loo'"),
     ({"cv": HALVES[:1]}, "cv gives 1 fold; expected at least two."),
     ({"cv": [[0, 1, 2], [3, 4, 5]]}, PAIRS),
     fold((np.arange(8), []), "holds out no row indices"),
@@ -75,7 +75,7 @@ TYPES = [
     sizes(["2"], "sizes (--sizes) holds '2'; expected whole"),
     sizes(3, "sizes is 3; expected several sizes, for instance range(1, 4) or [3]."),
     sizes(3.5, "sizes is 3.5; expected several whole numbers"),
-    ({"cv": 5.0}, "cv is 5.0; expected 'loo'"),
+    ({"cv": 5.0}, "cv is 5.0; expected 'auto', 'loo'"),
     ({"problem": X}, "problem is a ndarray; expected a pairflip.SubsetProblem."),
 ]
 
@@ -103,16 +103,18 @@ def test_sizes_that_are_taken(tmp_path):
 
 def test_sizes_that_a_fold_does_not_allow_are_left_out_for_all(tmp_path):
     problem, note = SubsetProblem(ALMOST, Y), "sizes from 3 on are left out: in {} there are no 3 columns that are "
-    curve = select_size(problem, range(1, 4), effort="quick", journal=tmp_path, stability=4, stability_at="all")
+    curve = select_size(
+        problem, range(1, 4), cv="loo", effort="quick", journal=tmp_path, stability=4, stability_at="all"
+    )
     assert curve.sizes.tolist() == [0, 1, 2]
     assert curve.notes == (note.format("1 of 8 folds") + "linearly independent to working precision",)
-    alone = select_size(problem, [1, 2], effort="quick")
+    alone = select_size(problem, [1, 2], cv="loo", effort="quick")
     np.testing.assert_array_equal(curve.predictions, alone.predictions)
-    resumed = select_size(problem, range(1, 4), effort="quick", journal=tmp_path)
+    resumed = select_size(problem, range(1, 4), cv="loo", effort="quick", journal=tmp_path)
     np.testing.assert_array_equal(curve.predictions, resumed.predictions)
     assert curve.notes == resumed.notes
     assert "largest size tried" not in str(curve)
-    assert curve.stability.sizes.tolist() == curve.average.sizes.tolist() == [1, 2]
+    assert curve.stability.sizes.tolist() == [1, 2]
     ridges = select_size(problem, range(1, 4), effort="quick", ridge=[0.0, 0.1])  # with a ridge size 3 is possible
     assert ridges.ridge_surface.errors.shape == (2, 3)
     for whole in (select(DOUBLE, sizes=range(1, 5)), select_size(DOUBLE, range(1, 5), effort="quick")):

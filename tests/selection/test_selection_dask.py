@@ -24,7 +24,7 @@ distributed = pytest.importorskip("distributed", reason="needs pairflip[dask]")
 dask = pytest.importorskip("dask")
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=20, sweeps=20, unit="greedy")
-OPTIONS = {"sizes": [1, 2, 4], "schedule": SCHEDULE, "chains": 4, "seed": 7}
+OPTIONS = {"cv": "loo", "sizes": [1, 2, 4], "schedule": SCHEDULE, "chains": 4, "seed": 7}
 CHAINS = (20 + 1) * 3 * 4
 sigkill = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL to a process")
 
@@ -254,4 +254,4 @@ def test_an_error_on_a_worker_is_the_error_of_the_run(client, small_batches):
         joblib.parallel_config("dask"),
         pytest.raises(ValueError, match="has only 3 linearly independent candidate columns"),
     ):
-        select_size(SubsetProblem(X, rng.normal(size=20)), [4], schedule=SCHEDULE, chains=2)
+        select_size(SubsetProblem(X, rng.normal(size=20)), [4], "loo", schedule=SCHEDULE, chains=2)

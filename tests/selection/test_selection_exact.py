@@ -79,14 +79,14 @@ PROBLEMS = {
 @pytest.mark.parametrize("options", PROBLEMS.values(), ids=PROBLEMS)
 def test_leave_one_out(options):
     problem = SubsetProblem(*small_table(), **options)
-    curve = select_size(problem, [1, 2, 3], chains=4)
+    curve = select_size(problem, [1, 2, 3], cv="loo", chains=4)
     compare(curve, nested(problem, loo(14), [1, 2, 3]))
 
 
 def test_a_size_of_all_columns():
     X, y = small_table(rows=12)
     problem = SubsetProblem(X[:, :4], y)
-    curve = select_size(problem, [1, 4], chains=3)
+    curve = select_size(problem, [1, 4], cv="loo", chains=3)
     compare(curve, nested(problem, loo(12), [1, 4]))
     assert curve.agreement[2] == curve.final_agreement[2] == curve.unchanged[2] == 1.0
     assert np.isnan(curve.annealing.energy[2]).all()
@@ -149,8 +149,8 @@ def test_splits_may_be_masks_and_rows_of_weight_zero_are_absent():
     problem, there = SubsetProblem(X, y, sample_weight=w), w > 0
     splits = [(np.flatnonzero(a & there), np.flatnonzero(b & there)) for a, b in masks]
     compare(select_size(problem, [1, 2], cv=masks, chains=4), nested(problem, splits, [1, 2]))
-    without = select_size(SubsetProblem(X[there], y[there]), [1, 2], chains=4)
-    absent = select_size(problem, [1, 2], chains=4)
+    without = select_size(SubsetProblem(X[there], y[there]), [1, 2], cv="loo", chains=4)
+    absent = select_size(problem, [1, 2], cv="loo", chains=4)
     assert np.allclose(without.cv_error, absent.cv_error, rtol=1e-10)
     assert absent.held_out_rows.tolist() == np.flatnonzero(there).tolist()
 
@@ -158,7 +158,7 @@ def test_splits_may_be_masks_and_rows_of_weight_zero_are_absent():
 def test_the_final_fit_is_the_best_of_all_subsets():
     X, y = small_table()
     problem = SubsetProblem(X, y, always=["x5"])
-    curve = select_size(problem, [1, 2, 3], chains=4)
+    curve = select_size(problem, [1, 2, 3], cv="loo", chains=4)
     for at, k in enumerate([0, 1, 2, 3]):
         best = min((refit(problem, [], s) for s in combinations(range(5), k)), key=lambda fit: fit.energy)
         assert curve.supports[at].tolist() == best.columns.tolist()
@@ -215,7 +215,7 @@ SELECTED = [{"c": 72, "ft6373": 2}, {"x1": 74, "c": 74}, {"x1": 74, "c": 74, "fc
 @pytest.mark.parametrize("center", PRINTED)
 def test_supernovae(supernovae, center):
     X, y, names = supernovae
-    curve = select_size(SubsetProblem(X, y, names=names, center=center), [1, 2, 3], chains=2)
+    curve = select_size(SubsetProblem(X, y, names=names, center=center), [1, 2, 3], cv="loo", chains=2)
     assert [f"{error:.4f}" for error in curve.cv_error[1:]] == PRINTED[center]
     for at, k in enumerate([1, 2], 1):
         error, counts = nested_loo_quick(X, y, k, center)

@@ -23,7 +23,7 @@ def problem_of(seed=0, rows=15, columns=9, **options):
     return SubsetProblem(X, X[:, 0] + X[:, 3] * 0.5 + rng.normal(size=rows), **options)
 
 
-OPTIONS = {"sizes": [1, 2, 4], "schedule": SCHEDULE, "chains": 3, "seed": 7}
+OPTIONS = {"sizes": [1, 2, 4], "cv": "loo", "schedule": SCHEDULE, "chains": 3, "seed": 7}
 
 
 @pytest.fixture(scope="module")

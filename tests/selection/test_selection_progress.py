@@ -15,7 +15,7 @@ from pairflip.selection import executors, run_shard, tasks
 from pairflip.selection import progress as progress_module
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=10, sweeps=4, unit="greedy")
-OPTIONS = {"sizes": [1, 2, 3], "schedule": SCHEDULE, "chains": 2}
+OPTIONS = {"cv": "loo", "sizes": [1, 2, 3], "schedule": SCHEDULE, "chains": 2}
 CHAINS = (12 + 1) * 3 * 2
 
 

@@ -57,7 +57,7 @@ def test_a_column_that_one_row_alone_decides_is_never_selected_without_that_row(
     X[:, 2] = 0.0
     X[5, 2] = 1.0
     y[5] += 30.0
-    curve = select_size(SubsetProblem(X, y), [1, 2], chains=4)
+    curve = select_size(SubsetProblem(X, y), [1, 2], cv="loo", chains=4)
     for supports in curve.fold_supports[1:]:
         assert 2 not in supports[5]
         assert np.all(np.any(np.delete(supports, 5, axis=0) == 2, axis=1))

@@ -23,7 +23,7 @@ def problem():
 
 def test_it_is_checked_when_it_is_made():
     assert Selection((1, 2), "2x3", SHORT, 2, 4, False) == CHOSEN
-    assert Selection() == Selection(None, "loo", "auto", None, 0, True)
+    assert Selection() == Selection(None, "auto", "auto", None, 0, True)
     assert Selection([0, 3]).sizes == (3,)
     assert "chains is 0" in sentence_of(ValueError, lambda: Selection(chains=0))  # others: test_selection_bad_input
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -14,7 +14,7 @@ from pairflip.engines import WalkPlan
 from pairflip.report.answer import answer_of
 from pairflip.search.effort import kick_nanoseconds
 from pairflip.selection import run_shard, worker
-from pairflip.selection.verdict import held_out, sizes_by_repetition
+from pairflip.selection.decide import held_out, sizes_by_repetition
 from pairflip.text import plural
 
 SCHEDULE = Schedule.geometric(1.0, 1e4, steps=5, sweeps=2, unit="greedy")

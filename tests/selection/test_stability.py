@@ -14,7 +14,6 @@ from pairflip.selection import JournalError, after_selection
 from pairflip.selection.journal import Journal
 from pairflip.selection.stability import THRESHOLD, false_bound, r_concave_tail
 from pairflip.selection.subsampling import half_samples
-from pairflip.selection.verdict import size_to_show
 from test_kinds import problem_of
 
 
@@ -166,7 +165,7 @@ OPTIONS_OF_RUN = {"sizes": [1, 2, 3, 4], "cv": 5, "stability": 6, "null": 2, "se
 
 def test_half_samples_at_the_recommended_size():
     curve = select_size(problem(), **OPTIONS_OF_RUN)
-    size = size_to_show(curve)
+    size = curve.answer.shown
     assert curve.stability.sizes.tolist() == [size]
     np.testing.assert_array_equal(curve.stability.chosen[0], curve.supports[curve.at(size)])
     alone = half_sample_stability(problem(), size, 6, seed=2)

@@ -176,6 +176,29 @@ def test_an_empty_part_has_no_rows(tmp_path):
     assert json.loads(result.stdout)["facts"]["stands_for"]["rows"] == 240
 
 
+def test_only_moments_are_kept_of_tall_tables_unless_their_rows_are_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr("pairflip.cli.loading.TALL", 350)
+    monkeypatch.setattr("pairflip.cli.loading.TALL_PER_COLUMN", 60)
+    drifting = frame(0, 400).assign(row=np.arange(400)).drop(columns="colour")
+    drifting["y"] += 5.0 * np.sin(np.arange(400) / 20.0)
+    drifting[["row", *"abcd", "flag", "y"]].to_csv(tmp_path / "tall.csv", index=False)
+    told = select(tmp_path / "tall.csv", tmp_path / "out", "--weights", "flag")
+    assert told.exit_code == 0, told.stderr
+    assert "400 rows are summed up in random blocks, since the table has far more rows than columns (--no-stream" in (
+        " ".join(told.stderr.split())
+    )
+    weighted = f"{int(drifting['flag'].sum())} rows were read once and kept as moments of "
+    assert weighted in " ".join(told.stdout.split())
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert record["names"] == ["a", "b", "c", "d"]  # the column that numbers the rows is none, as in any table
+    assert record["facts"]["autocorrelation"] > 0.5  # which only rows in their order show
+    assert "Nothing is said of single rows" in (tmp_path / "out" / "report.html").read_text()
+    for more in (["--no-stream"], ["--cv", "blocks:5"], ["--groups", "flag"], ["--powers", "2"]):
+        result = select(tmp_path / "tall.csv", tmp_path / "other", "--cv", "2", "--force", "--effort", "quick", *more)
+        assert result.exit_code == 0, result.stderr
+        assert "summed up" not in result.stderr
+
+
 def test_large_tables_are_streams_unless_told_otherwise(tmp_path, monkeypatch):
     pattern = write_parts(tmp_path, "parquet")
     assert not parts.is_large(named_files(pattern))

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pairflip.tables.parts import Stream
 
 
+TALL, TALL_PER_COLUMN = 50_000, 500
+"""Rows, and rows for each column, from which only moments of a table in memory are kept (053-blocks-of-rows.md)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Loaded:
     """A table, and what SubsetProblem takes beside it."""
@@ -42,14 +46,20 @@ class Loaded:
         quiet: bool = False,
         journal: Path | None = None,
         n_jobs: int | None = None,
+        sum_up: bool = False,
     ) -> SubsetProblem:
-        """The problem that these options define; remarks on the table are said. A stream is read, with a journal."""
+        """The problem that these options define; remarks on the table are said. A stream is read, with a journal.
+
+        If it may `sum_up` rows, only moments are kept of a tall table, unless options need its rows.
+        """
         import numpy as np
 
         from pairflip.problem import SubsetProblem
+        from pairflip.selection.facts import row_facts
         from pairflip.tables.columns import separate_names
         from pairflip.tables.errors import perhaps
-        from pairflip.text import quoted
+        from pairflip.tables.raw import Change
+        from pairflip.text import plural, quoted
 
         table = self.table
         wanted = separate_names(model.always or [], [*table.names, *table.categories])
@@ -90,6 +100,18 @@ class Loaded:
                 journal=None if journal is None else journal / "rows", about=self.stream.identity,
                 progress=False if quiet else None, **arguments,
             )  # fmt: skip
+        elif sum_up and self.loss == "squares" and preprocess is None and self.groups is None and self._is_tall:
+            block, targets = (table.X, y, self.arguments.get("sample_weight")), self.arguments.get("target_names")
+            problem = SubsetProblem.from_blocks(
+                [block], names=table.names, target_names=targets, in_memory=0, n_jobs=n_jobs, **arguments
+            )
+            assert problem.condensed is not None
+            problem.condensed = replace(problem.condensed, facts=row_facts(*block, several=targets is not None))
+            says = (
+                f"{plural(len(table.y), 'row')} are summed up in random blocks, since the table has far more rows than "
+                "columns (--no-stream keeps single rows, and takes several times as long)"
+            )
+            table.notes.append(Change("row", "summed up in random blocks", (), says))
         else:
             problem = SubsetProblem(
                 table.X, y, names=table.names, loss=self.loss, preprocess=preprocess, **self.arguments, **arguments
@@ -98,6 +120,12 @@ class Loaded:
             for item in (*table.dropped, *table.notes):
                 say(f"{item}.")
         return problem
+
+    @property
+    def _is_tall(self) -> bool:
+        """Whether nobody asked for all rows, and moments of random blocks are far fewer numbers than the table."""
+        rows, columns = self.table.X.shape
+        return self.options.stream is None and rows >= max(TALL, TALL_PER_COLUMN * columns)
 
 
 def load(options: TableOptions, response: LossOptions | None = None) -> Loaded:
@@ -152,7 +180,40 @@ def load(options: TableOptions, response: LossOptions | None = None) -> Loaded:
     if targets:
         table = replace(table, target=",".join(targets))
         arguments["target_names"] = targets
-    return Loaded(table, loss, options, labels, arguments, beside)
+    loaded = Loaded(table, loss, options, labels, arguments, beside)
+    return loaded if not options.leave_out else _without_rows(loaded, options.leave_out)
+
+
+def _without_rows(loaded: Loaded, wanted: Sequence[str]) -> Loaded:
+    """The table without some rows, by their names or numbers from 1."""
+    import numpy as np
+
+    from pairflip.tables.columns import separate_names
+    from pairflip.tables.raw import change
+    from pairflip.text import listed, quoted
+
+    table, out = loaded.table, np.zeros(len(loaded.table.row_names), dtype=bool)
+    for name in separate_names(wanted, table.row_names):
+        rows = np.array([each == name for each in table.row_names])
+        if not rows.any() and name.isdecimal() and 1 <= int(name) <= out.size:
+            rows[int(name) - 1] = True
+        if not rows.any():
+            raise ValueError(
+                f"--leave-out {quoted(name)} is no row of the table; expected names or numbers of rows, such as "
+                f"{listed(table.row_names[:2])}."
+            )
+        out |= rows
+    kept = np.flatnonzero(~out)
+    names = [table.row_names[row] for row in kept]
+    gone = change("row", "left out as asked", [table.row_names[row] for row in np.flatnonzero(out)])
+    repeated = {name: codes[kept] for name, codes in table.repeated.items()}
+    other = replace(
+        table, X=table.X[kept], y=table.y[kept], row_names=names, repeated=repeated, dropped=[*table.dropped, *gone]
+    )
+    labels = None if loaded.groups is None else [loaded.groups[row] for row in kept]
+    arguments = {name: each[kept] if isinstance(each, np.ndarray) else each for name, each in loaded.arguments.items()}
+    beside = [each[kept] for each in loaded.beside_y]
+    return replace(loaded, table=other, groups=labels, arguments=arguments, beside_y=beside)
 
 
 def _load_stream(options: TableOptions, response: LossOptions, files: list[Path]) -> Loaded:
@@ -163,6 +224,7 @@ def _load_stream(options: TableOptions, response: LossOptions, files: list[Path]
         "--loss": response.loss not in (None, "squares"), "--time and --event": response.time or response.event,
         "--offset": response.offset, "--groups": options.groups, "--index": options.index, "--sheet": options.sheet,
         "--thousands": options.thousands, "--decimal": options.decimal, "--impute": options.impute,
+        "--leave-out": options.leave_out,
         "--preprocess": options.preprocess, "--powers": options.powers > 1, "--interactions": options.interactions,
         "--missing drop-columns": options.missing == "drop-columns",
     }  # fmt: skip

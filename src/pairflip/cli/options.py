@@ -128,6 +128,8 @@ class TableOptions:
     keep: Annotated[Names, in_table(metavar="NAME", help=
         "Choose only from this column; /^ab/ is a regular expression. Several: a,b, or repeat.")] = None  # fmt: skip
     index: Annotated[str | None, in_table(metavar="NAME", help="Column of row names.")] = None
+    leave_out: Annotated[Names, in_table("--leave-out", metavar="ROW", help=
+        "Leave this row out, by its name or number. Several: a,b, or repeat.")] = None  # fmt: skip
     drop_text: Annotated[bool, in_table("--drop-text", help="Leave columns of text and dates out.")] = False
     categories: Annotated[Names, in_table(metavar="NAME", help=
         "Read the categories of this column as columns of 0 and 1, chosen together; /^ab/ is a regular expression. "
@@ -147,7 +149,7 @@ class TableOptions:
     sheet: Sheet = None
     decimal: Decimal = None
     thousands: Thousands = None
-    stream: Annotated[bool | None, in_table("--stream/--no-stream", show_default="above 67 million numbers", help=
+    stream: Annotated[bool | None, in_table("--stream/--no-stream", show_default="for large and tall tables", help=
         "Read the table once, in batches of rows, and keep only moments.")] = None  # fmt: skip
     weights: Annotated[str | None, in_table(metavar="NAME", help="Column of row weights.")] = None
     groups: Annotated[

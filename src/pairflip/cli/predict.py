@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -44,7 +45,7 @@ def predict(
         "Number of columns.")] = None,
     predict_with: Annotated[
         Literal["subset", "average"] | None, typer.Option("--predict-with", show_default="as in the result", help=
-        "The chosen columns, or the average over the models of half-samples, which needs the columns of all of them.")
+        "The recommended columns, or the weighted average of models, which needs more columns.")
     ] = None,
     interval: Annotated[float | None, typer.Option(metavar="FRACTION", show_default=str(COVERAGE), help=
         "Fraction of new rows that the intervals are to cover.")] = None,
@@ -80,8 +81,10 @@ def predict(
                 f"--out {out.name}."
             )
         check_file(out, force, data)
+    from pairflip.inputs import ColumnsAbsent
     from pairflip.report.predicted_words import remarks_of
     from pairflip.selection.curve_file import load_record
+    from pairflip.selection.prediction import INSTEAD
 
     curve, record = load_record(file)
     if curve.targets is not None:
@@ -94,7 +97,14 @@ def predict(
     how: dict[str, Any] = {name: table.get(name) for name in ("target", "event", "categories", "references", "filled")}
     how |= {"index": index, "usual_index": usual if isinstance(usual, str) else table.get("index")}
     how |= {"sheet": sheet, "decimal": decimal, "thousands": thousands}
-    predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
+    try:
+        predicted = _predicted(curve, data, size, predict_with, interval, not no_interval, how)
+    except ColumnsAbsent:
+        if size is not None or predict_with is not None or curve.answer.predictor == "subset":
+            raise
+        predicted = _predicted(curve, data, size, "subset", interval, not no_interval, how)
+        if not results.quiet:
+            say(f"{data.name} lacks columns of the average: {INSTEAD}.")
     if not results.quiet:
         for remark in remarks_of(predicted):
             say(remark)
@@ -116,6 +126,7 @@ def _predicted(
     from pairflip.report.predicted_words import PredictedRows, folds_need
     from pairflip.selection.prediction import (
         AVERAGE,
+        chance_of,
         compare,
         outside,
         predict_known,
@@ -152,18 +163,17 @@ def _predicted(
     coverage = coverage if why_not is None else None
     point, lower, upper = predict_known(curve, X, chosen, coverage)
     bounds = None if coverage is None else (lower, upper)
-    compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None)
-    of_model = X[:, np.isin(everything, needed)]
-    average = curve.average if chosen == AVERAGE else None
-    columns = np.setdiff1d(needed, curve.always) if chosen == AVERAGE else curve.supports[curve.at(chosen)]
+    chance = None if coverage is None else partial(chance_of, curve, chosen, coverage)
+    compared = None if rows.y is None else compare(rows.y, point, bounds, classes=labels is not None, chance=chance)
+    average, of_model = chosen == AVERAGE, X[:, np.isin(everything, needed)]
+    columns = np.setdiff1d(needed, curve.always) if average else curve.supports[curve.at(chosen)]
     return PredictedRows(
-        rows=rows, size=chosen if average is None else average.size,
+        rows=rows, size=columns.size if average else chosen,
         columns=[curve.names[j] for j in columns], always=[curve.names[j] for j in curve.always], target=how["target"],
         coverage=coverage, prediction=point, lower=lower, upper=upper, comparison=compared,
         why_not=why_not if curve.loss.squared else None, given=size is not None, classes=labels,
-        risks=curve.survival is not None, outside=outside(curve, of_model, chosen),
+        risks=curve.survival is not None, outside=outside(curve, of_model, chosen), averaged=average,
         known=0 if rows.y is None else training_rows(curve, rows.y, of_model, chosen),
-        halves=0 if average is None else len(average.supports),
     )  # fmt: skip
 
 

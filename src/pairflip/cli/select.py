@@ -30,11 +30,12 @@ def select(
         "with the size; 0,0.1,1: from these, in units of the scaled columns.")] = None,
     sizes: o.Sizes = None,
     cv: Annotated[str, o.in_search("--cv", metavar="CV", help=
-        "5x10: ten folds, five times; loo: leave one row out; 10: ten folds; blocks:5: five blocks of neighbouring "
-        "rows, for tables in the order of time.")] = "5x10",
+        "auto: ten folds, repeated 5 to 100 times as the table allows; 5x10: five times; loo: leave one row out; "
+        "blocks:5: five blocks of neighbouring rows, for tables in the order of time.")] = "auto",
     choose: Annotated[Literal["auto", "best", "one_se", "bic", "ebic"], o.in_search("--choose", help=
         "Rule for the size: the lowest held-out error (best), the smallest size within one standard error of it "
-        "(one_se), the lowest BIC or EBIC of the fits on all rows; auto: best, with --cv loo one_se.")] = "auto",
+        "(one_se), the lowest BIC or EBIC of the fits on all rows; auto: none where nothing predicts, else the "
+        "smallest about as good as the best.")] = "auto",
     search: o.SearchOptions,
     stability: Annotated[int, o.in_search("--stability", metavar="N", help=
         "Pairs of random halves of the rows in which columns are selected again; 0: none.")] = DEFAULT_STABILITY,
@@ -44,9 +45,9 @@ def select(
         "Shuffle the target so often, to see what noise would give.")] = 0,
     outer: Annotated[int, o.in_search("--outer", metavar="N", help=
         "Folds of a second cross validation around everything; takes N times as long; 0: none.")] = 0,
-    predict_with: Annotated[Literal["subset", "average"], o.in_search("--predict-with", help=
-        "What pairflip predict predicts with by default: the chosen columns, or the average over the models of "
-        "half-samples.")] = "subset",
+    predict_with: Annotated[Literal["auto", "subset", "average"], o.in_search("--predict-with", help=
+        "What pairflip predict predicts with by default: the recommended columns, or the weighted average of models; "
+        "auto: the average, unless the columns are clearly better or alike.")] = "auto",
     posterior: Annotated[bool, o.in_search("--posterior", help=
         "Show how probable it is that each column belongs in the model, beside how often it was selected (pairflip "
         "posterior).")] = False,
@@ -75,6 +76,8 @@ def select(
     from pairflip.report.cautions import named_rows
     from pairflip.search.effort import as_method
     from pairflip.selection import Selection, merge_journals, run_shard, select_size, with_posterior
+    from pairflip.selection.facts import alike_rows
+    from pairflip.selection.folds import DEFAULT_CV, Repeats, parse_cv
     from pairflip.selection.run import identify
 
     method = None if search.method is None else as_method(search.method)
@@ -92,7 +95,10 @@ def select(
     else:
         folder = checked_place("select", out, results.force, table.data, journal)
     loaded = load(table, response)
-    problem = loaded.problem(model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"])
+    problem = loaded.problem(
+        model, limits, ridge=fixed, quiet=results.quiet, journal=journal, n_jobs=how["n_jobs"],
+        sum_up=cv == DEFAULT_CV or isinstance(parse_cv(cv), Repeats),
+    )  # fmt: skip
     how["groups"] = loaded.groups
     if journal is not None and shard is not None:
         n_chains = run_shard(problem, selection, journal=journal, shard=shard, **how)
@@ -114,7 +120,8 @@ def select(
     if inclusion is not None:
         curve = with_posterior(curve, inclusion)
     dates = {"dates": True} if loaded.table.row_dates else {}
-    curve = replace(curve, facts={**curve.facts, **dates, **named_rows(curve, loaded.table.row_names)})
+    alike = {} if loaded.groups else alike_rows(curve, loaded.table.repeated)
+    curve = replace(curve, facts={**curve.facts, **dates, **alike, **named_rows(curve, loaded.table.row_names)})
     used = context.params | {
         "sizes": o.written_sizes(curve.settings["sizes"]), "method": selection.method, "loss": loaded.loss,
         "stability": selection.stability,
@@ -144,7 +151,6 @@ def demo(
     from pairflip.datasets import load_diabetes_products
     from pairflip.problem import SubsetProblem
     from pairflip.selection import select_size
-    from pairflip.selection.folds import DEFAULT_CV
     from pairflip.tables import Table
     from pairflip.text import row_numbers
 
@@ -153,7 +159,7 @@ def demo(
     table = Table(data.X, data.y, data.names, row_numbers(len(data.y)), "diabetes progression", "diabetes")
     problem = SubsetProblem(table.X, table.y, names=table.names)
     curve = select_size(
-        problem, wanted, cv=DEFAULT_CV, seed=seed, stability=DEFAULT_STABILITY, n_jobs=threads,
+        problem, wanted, seed=seed, stability=DEFAULT_STABILITY, n_jobs=threads,
         progress=False if quiet else "log",
     )  # fmt: skip
     finish(curve, table, context.obj, {}, out, force=True, as_json=as_json)

@@ -164,7 +164,7 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
     sizes : iterable of int or None
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
     cv : int, str, splitter, iterable of splits or None
-        As in `SubsetRegressorCV`; None means ``"5x10"``.
+        As in `SubsetRegressorCV`; None means ``"auto"``.
     choose : {"auto", "best", "one_se", "bic", "ebic"}
         As in `SubsetRegressorCV`: by default the size that `print(model.curve_)` recommends.
     effort : {"quick", "normal", "thorough"}
@@ -172,7 +172,7 @@ class SubsetClassifierCV(_SubsetClassifier, SizeChooser):
     stability : int
         Pairs of random half-samples in which columns are selected again (0: none).
     predict_with : {"subset", "average"}
-        ``"average"``: `predict` gives the mean over the models of half-samples (``curve_.average``), better
+        ``"average"``: `predict` uses the weighted average of the folds' models (``curve_.average``), better
         where many columns matter a little; ``coef_`` and ``support_`` are those of the chosen columns all the same.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns (inside every fold).

@@ -180,7 +180,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
     sizes : iterable of int or None
         Numbers of columns to try; None: 1 to 10, or as many as the table allows.
     cv : int, str, splitter, iterable of splits or None
-        None means ``"5x10"``: ten folds, five times with other random folds (with groups, groups stay together).
+        None means ``"auto"``: ten folds, repeated 5 to 100 times (with groups, groups stay together).
         ``"loo"`` leaves one row (or group) out, as in the paper; ``"blocks:5"`` leaves out blocks of neighbouring rows,
         for tables in the order of time.
     choose : {"auto", "best", "one_se", "bic", "ebic"}
@@ -203,7 +203,7 @@ class SubsetRegressorCV(LinearSubset, SizeChooser):
         Pairs of random half-samples in which columns are selected again (0: none; the command line makes 50): how
         stable the choice is, in ``curve_.stability``. It changes neither the choice nor predictions.
     predict_with : {"subset", "average"}
-        ``"average"``: `predict` gives the mean over the models of half-samples (``curve_.average``), better
+        ``"average"``: `predict` uses the weighted average of the folds' models (``curve_.average``), better
         where many columns matter a little; ``coef_`` and ``support_`` are those of the chosen columns all the same.
     fit_intercept : bool
         Whether to fit a constant in addition to the chosen columns (inside every fold).

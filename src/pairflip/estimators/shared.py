@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,10 +23,10 @@ from pairflip.preparation import Preparation
 from pairflip.problem import SubsetProblem
 from pairflip.search.best_subset import Trace, best_subset
 from pairflip.selection import Selection, SizeCurve, select_size
+from pairflip.selection.decide import baseline
 from pairflip.selection.facts import copy_words
 from pairflip.selection.folds import DEFAULT_CV
 from pairflip.selection.prediction import outside_of_fold, training_range, warn_outside
-from pairflip.selection.verdict import baseline, recommended_size
 from pairflip.sparse import dense
 
 
@@ -236,20 +236,18 @@ class SizeChooser(SubsetModel):
         -------
         self
         """
-        if self.choose not in CHOICES:
-            raise ValueError(f"choose is {self.choose!r}; expected {', '.join(map(repr, CHOICES))}.")
         labels = None if groups is None else process_routing(self, "fit", groups=groups).splitter.split["groups"]
         problem = self._problem(X, y, sample_weight, 4)
         selection = Selection(
             sizes=self.sizes, cv=DEFAULT_CV if self.cv is None else self.cv, seed=self._seed(), effort=self.effort,
-            stability=self.stability, predict_with=self.predict_with,
+            stability=self.stability,
             ridge=None if isinstance(self.ridge, (Real, float)) else self.ridge, choose=self.choose, **self._options(),
         )  # fmt: skip
         self.curve_ = curve = select_size(
             problem, selection, engine=self.engine, n_jobs=self.n_jobs, journal=self.journal,
             progress="late" if self.verbose is None else "log" if self.verbose else False, groups=labels,
         )  # fmt: skip
-        self.n_nonzero_coefs_ = CHOICES[self.choose](curve)
+        self.n_nonzero_coefs_ = curve.answer.size
         self.cv_results_ = search_results(curve)
         self.ridge_ = curve.ridge
         for text in copy_words(curve.facts):
@@ -258,7 +256,7 @@ class SizeChooser(SubsetModel):
             beside = "" if problem.always.size == 0 else " beside the forced ones"
             warnings.warn(
                 f"no column was kept{beside}: none predicts clearly better than the {baseline(curve)}, so that is what "
-                "predict gives (choose='best' keeps the columns with the lowest error all the same).",
+                "predict gives (choose='best' takes the lowest error as it is).",
                 UserWarning,
                 stacklevel=2,
             )
@@ -273,15 +271,6 @@ class SizeChooser(SubsetModel):
             .add_self_request(self)
             .add(splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
-
-
-CHOICES: dict[str, Callable[[SizeCurve], int]] = {
-    "auto": recommended_size,
-    "best": lambda curve: curve.best_size,
-    "one_se": lambda curve: curve.one_se_size,
-    "bic": lambda curve: int(curve.sizes[np.argmin(curve.bic)]),
-    "ebic": lambda curve: int(curve.sizes[np.argmin(curve.ebic)]),
-}
 
 
 def search_results(curve: SizeCurve) -> dict[str, Any]:

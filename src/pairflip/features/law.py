@@ -22,6 +22,7 @@ from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.progress import progress_bar
 from pairflip.search.effort import as_effort, is_whole
+from pairflip.selection.decide import by_unit, chosen_in_draws
 from pairflip.selection.folds import Folds, as_folds
 from pairflip.text import clean, number, plural, plus_minus, quoted, signed_sum, table_lines
 
@@ -416,10 +417,9 @@ def find_law(
                 units=of_terms,
             )
         )
-    best = int(np.argmin(half))
-    if choose == "one_se":
-        more, spread = mean_and_error(np.array(squares) - squares[best], ones, folds.unit)
-        best = int(np.argmax(more <= spread))
+    sums, total = by_unit(np.array(squares), folds.unit, ones)
+    rule = "paired" if choose == "one_se" else choose
+    best = int(chosen_in_draws(sums, total, np.ones((1, total.size)), np.array(wanted), rule)[0])
     return Law(
         target=target_name,
         names=tuple(labels),

@@ -13,8 +13,8 @@ import numpy as np
 from pairflip.report.figures_held_out import row_labels
 from pairflip.report.registry import FigureLimits, figures_of
 from pairflip.report.style import COLOURS, QUIET, TEXT, any_glyph, label_axes, legend_above, new_axes
+from pairflip.selection.decide import held_out
 from pairflip.selection.prediction import used_columns
-from pairflip.selection.verdict import held_out, size_to_show
 from pairflip.text import clean, number, plural, shorten
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def williams(curve: SizeCurve, names: Sequence[object] | None = None) -> William
 
     None where leverages are not known or residuals are not those of numbers.
     """
-    size, q = size_to_show(curve), curve.n_outputs
+    size, q = curve.answer.shown, curve.n_outputs
     known = None if curve.training_ranges is None else curve.training_ranges[curve.at(size)]
     if known is None or known.leverages is None or not curve.loss.squared:
         return None
@@ -142,7 +142,7 @@ def published_figures(curve: SizeCurve, names: Sequence[object] | None) -> dict[
     limits, drawn = FigureLimits(rows=None if names is None else row_labels(curve, names)), {}
     for each in figures_of(curve):
         if each.place != "search":
-            numbers = each.numbers(curve, size_to_show(curve), limits)
+            numbers = each.numbers(curve, curve.answer.shown, limits)
             heights = {wide: each.shape(numbers, wide)[1] for wide in (False, True)}
             panels = [partial(draw, numbers) for draw in each.draw]
             caption = each.words_about(curve, numbers, limits).caption or f"{each.title}."

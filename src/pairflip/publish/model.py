@@ -15,8 +15,8 @@ import numpy as np
 from pairflip.least_squares import Floats
 from pairflip.losses import Link
 from pairflip.publish.latex import escaped, math_number
+from pairflip.selection.decide import held_out
 from pairflip.selection.prediction import used_columns
-from pairflip.selection.verdict import held_out, recommended_size
 from pairflip.text import clean, column_labels, shorten, signed_sum
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LinearModel:
 
 def model_of(curve: SizeCurve, target: str) -> LinearModel:
     """The final fit of the recommended size (0 where nothing predicts), whatever else the curve predicts by."""
-    size = recommended_size(curve)
+    size = curve.answer.size
     at, columns, q = curve.at(size), used_columns(curve, size, folds=False), curve.n_outputs
     outputs = curve.outputs
     if outputs is None:

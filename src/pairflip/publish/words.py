@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pairflip.report.answer import answer_of, plain_paragraph
 from pairflip.report.vocabulary import named, named_columns, plain, size_text, vocabulary
 from pairflip.rules import ALL_POSITIVE
-from pairflip.selection.verdict import single_rows
 from pairflip.text import plural
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ BIBTEX = """@article{{obuchi2016sampling,
 }}
 """
 _SIZES = {
+    "auto": "the smallest size was taken whose error of held-out rows is higher than the lowest by at most half a "
+    "standard error of their difference, row by row",
+    "best": "the size with the lowest error of held-out rows was taken",
     "one_se": "the smallest size whose error of held-out rows is within one standard error of the lowest was taken",
     "bic": "the size with the lowest BIC of the fits on all rows was taken",
     "ebic": "the size with the lowest extended BIC of the fits on all rows was taken",
@@ -50,9 +52,7 @@ def methods(curve: SizeCurve, target: str) -> str:
     told = ("method", "effort", *(["chains"] if "schedule" in settings else []), "seed")
     known = {"loss": curve.loss.name} | {name: settings[name] for name in told if settings.get(name) is not None}
     how = ", ".join(f"{name} {value}" for name, value in (*known.items(), ("engine", curve.engine)))
-    rule = settings.get("choose", "auto")
-    lowest = "the size with the lowest error of held-out rows was taken"
-    rule = _SIZES.get("one_se" if rule == "auto" and single_rows(curve) else rule, lowest)
+    rule = _SIZES[curve.answer.rule]
     cv = str(settings.get("cv", f"{curve.n_folds} folds"))
     sentences = [
         f"Columns that predict {plain(named(names))} were selected from {plural(len(curve.names), 'candidate column')} "
@@ -63,7 +63,7 @@ def methods(curve: SizeCurve, target: str) -> str:
         f"The number of {unit}s was chosen by cross validation ({'leave-one-out' if cv == 'loo' else cv}), in which "
         f"the search was repeated without the held-out rows; {rule}. The error is the {words.minimized} of these rows.",
     ]
-    if curve.chosen is not None:
+    if curve.answer.error is not None:
         sentences.append("Errors on new rows were corrected for this choice by a bootstrap over independent rows.")
     if curve.ridge_surface is not None and curve.ridge_surface.ridges.size > 1:
         values = ", ".join(f"{ridge:g}" for ridge in curve.ridge_surface.ridges)
@@ -72,8 +72,10 @@ def methods(curve: SizeCurve, target: str) -> str:
         halves = f"{2 * curve.stability.pairs} {curve.stability.how}"
         sentences.append(f"The selection was repeated in {halves} to tell how often columns are selected again.")
     if curve.average is not None:
-        halves = f"{len(curve.average.supports)} random halves of the rows"
-        sentences.append(f"The average over half-samples is the mean of the predictions by models of {halves}.")
+        sentences.append(
+            "The weighted average combines the models that the folds chose at all sizes and ridge regression on all "
+            "columns, with weights that predict held-out rows best (non-negative, with a sum of at most one)."
+        )
     if curve.null is not None:
         sentences.append(f"It was also repeated with the target shuffled {plural(curve.null.r2.size, 'time')}.")
     if curve.outer is not None:

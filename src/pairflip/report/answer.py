@@ -14,7 +14,15 @@ import numpy as np
 from pairflip.report.cautions import cautions_of
 from pairflip.report.predicted_words import average_words
 from pairflip.report.proof_words import proof_of, proof_words
-from pairflip.report.stability_words import cluster_word, known, levels, null_words, stability_details, stability_words
+from pairflip.report.stability_words import (
+    cluster_word,
+    known,
+    level_label,
+    levels,
+    null_words,
+    stability_details,
+    stability_words,
+)
 from pairflip.report.vocabulary import (
     NAME_LENGTH,
     Paragraph,
@@ -35,17 +43,16 @@ from pairflip.report.vocabulary import (
 )
 from pairflip.rules import ALL_POSITIVE
 from pairflip.selection.curve import Average, SizeCurve
-from pairflip.selection.stability import THRESHOLD
-from pairflip.selection.verdict import (
+from pairflip.selection.decide import (
     CHANCE,
     CLEAR,
+    Claim,
     baseline,
     difference,
-    predicts,
-    rule_of,
-    size_to_show,
     sizes_by_repetition,
+    uncertain_names,
 )
+from pairflip.selection.stability import THRESHOLD
 from pairflip.text import clean, compared, number, percent, plural, quoted, r2_text, wrapped
 
 DOUBT = "Doubt"
@@ -54,7 +61,7 @@ _LISTED = 6  # columns of a group that are named one by one
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerWords:
     """What a reader is told: a headline, at most four bullets, and more for those who ask."""
 
     predicts: bool  # whether some columns predict clearly better than the mean (or than the forced columns alone)
@@ -101,8 +108,13 @@ class Answer:
             }
         if squared:
             without["rmse_without_columns"] = words.error(0)
+        answer = curve.answer
         return {
             "predicts": self.predicts,
+            "claim": str(answer.claim),
+            "rule": answer.rule,
+            "predictor": answer.predictor,
+            "doubts": [str(doubt.reason) for doubt in answer.doubts],
             "size": self.size,
             "other_size": self.other_size,
             "columns": [curve.names[j] for j in curve.supports[curve.at(self.size)].tolist()],
@@ -112,7 +124,7 @@ class Answer:
             "p_value": curve.facts.get("p_value"),
             "outer": None if curve.outer is None else _outer_record(curve),
             "sizes_by_repetition": sizes_by_repetition(curve),
-            "corrected": None if curve.chosen is None else curve.chosen.to_json(),
+            "corrected": None if answer.error is None else answer.error.to_json(),
             **({} if curve.average is None else {"average": _average_record(curve.average)}),
             **without,
             "headline": plain(self.headline),
@@ -123,11 +135,10 @@ class Answer:
 
 
 def _average_record(average: Average) -> dict[str, Any]:
-    """The average over half-samples for machines."""
+    """The weighted average for machines."""
     corrected = None if average.corrected is None else average.corrected.to_json()
-    columns = int(np.unique(average.supports[average.supports >= 0]).size)
-    return {"half_samples": len(average.supports), "size": average.size, "ridge": average.ridge, "columns": columns,
-            "corrected": corrected}  # fmt: skip
+    columns = {"columns": int(average.columns.size), "selected_columns": int(average.selected.size)}
+    return {**columns, "weight_of_all_columns": average.all_columns, "corrected": corrected}
 
 
 def _outer_record(curve: SizeCurve) -> dict[str, Any]:
@@ -141,36 +152,56 @@ def _outer_record(curve: SizeCurve) -> dict[str, Any]:
     return record
 
 
-def answer_of(curve: SizeCurve) -> Answer:
-    """The answer that the curve supports."""
-    clear, size, other = predicts(curve), size_to_show(curve), None
-    cautions, words = list(cautions_of(curve, size, clear)), vocabulary(curve)
+def answer_of(curve: SizeCurve) -> AnswerWords:
+    """The words of the curve's answer."""
+    answer, words = curve.answer, vocabulary(curve)
+    size, keeps = answer.shown, answer.predicts or answer.size > 0
+    cautions = cautions_of(curve)
     stability, details = stability_words(curve, size), stability_details(curve, size)
-    more = [("Rows", moments_words(curve)), ("Rules", _rules(curve))]
-    if clear:
-        other = next((k for k in (curve.best_size, curve.one_se_size) if k not in (size, 0)), None)
-        headline = _recommendation(curve, size)
+    more = [("Rules", _rules(curve))]
+    if keeps:
         bullets = [
             ("Prediction", _sentences(words.how_well(size), _outer_words(curve), average_words(curve))),
-            ("Stability", _sentences(_size_words(curve, size, other), stability)),
+            ("Stability", _sentences(_size_words(curve, size, answer.other), stability)),
             _proof(curve, size),
         ]
         more += [("Numbers", words.meaning(size)), ("Targets", _target_words(curve, size))]
         more += [("Shrinkage", shrinkage_words(curve)), ("Half-samples", details)]
     else:
-        than = "the columns that are always in the model" if curve.always.size else words.mean
-        headline = f"No set of columns predicts the {words.predicted} better than {than}."
         bullets = [("Prediction", _sentences(_best_tried(curve, size), _outer_words(curve)))]
         more.append(("Half-samples", _sentences(stability, details)))
+    bullets.append(("Shuffled targets", null_words(curve)))
     if curve.outer is not None:
         sizes = ", ".join(str(each) for each in curve.outer.sizes.tolist())
         anew = "there, size and columns were chosen anew without the rows predicted"
         more.append(("Outer folds", f"{anew}; sizes chosen: {sizes}."))
-    more += [("Signs", sign_words(curve, size)), ("Shuffled targets", null_words(curve))]
+    more.append(("Signs", sign_words(curve, size)))
+    bullets.append(("Rows", moments_words(curve)))
     bullets.append((DOUBT, " ".join(each.short for each in cautions)))
     bullets, more = ([(label, text) for label, text in paragraphs if text] for paragraphs in (bullets, more))
     texts = tuple(each.text for each in cautions)
-    return Answer(clear, size * clear, other, headline, tuple(bullets), tuple(more), texts)
+    return AnswerWords(answer.predicts, answer.size, answer.other, _headline(curve), tuple(bullets), tuple(more), texts)
+
+
+def _headline(curve: SizeCurve) -> str:
+    """The recommendation in one sentence, as sure as the evidence is."""
+    answer, words = curve.answer, vocabulary(curve)
+    than = "the columns that are always in the model" if curve.always.size else words.mean
+    if answer.claim == Claim.TOGETHER and answer.average is not None:
+        share = ToldNumber(words.explains, r2_text(answer.average.r2[0])).text
+        few = f"no set of at most {plural(int(curve.sizes.max()), words.unit)} is clearly better than {than}"
+        return f"The columns predict together ({share} by a weighted average of models), but {few}."
+    if answer.size == 0:
+        if answer.predicts:
+            return f"Keep no columns, as the rule {answer.rule} asks, although some predict better than {than}."
+        return f"No set of columns predicts the {words.predicted} better than {than}."
+    if not answer.predicts:
+        size = size_text(curve, answer.size)
+        return (
+            f"{size[0].upper()}{size[1:]} by the rule {answer.rule}: {_names(curve, answer.size)}; not clearly better "
+            f"than {than}."
+        )
+    return _recommendation(curve, answer.size)
 
 
 def tiles_of(curve: SizeCurve, size: int) -> list[ToldNumber]:
@@ -217,9 +248,8 @@ def moments_words(curve: SizeCurve) -> str:
         return ""
     known = curve.facts["stands_for"]
     text = (
-        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks: "
-        "errors are those of all rows, but their standard errors and ranges come from the blocks, and nothing is said "
-        "of single rows."
+        f"{plural(curve.total_rows, 'row')} were read once and kept as moments of {known['blocks']} random blocks. "
+        "Errors are those of all rows; their ranges come from the blocks. Nothing is said of single rows."
     )
     return f"{text} {missing_words(known['missing'])}".rstrip()
 
@@ -236,12 +266,19 @@ def missing_words(missing: Mapping[str, int]) -> str:
 
 
 def _recommendation(curve: SizeCurve, size: int) -> str:
-    """Headline where columns predict: what to keep."""
+    """Headline where columns predict: what to keep, and whether the names are certain."""
     beside = ""
     if curve.always.size:
         those = "those that are" if curve.always.size > 1 else "the one that is"
         beside = f" in addition to {those} always in ({named_columns(curve.names, curve.always)})"
-    return f"Keep {size_text(curve, size)}{beside}: {_names(curve, size)}."
+    columns = size_text(curve, size)
+    if not uncertain_names(curve, size):
+        return f"Keep {columns}{beside}: {_names(curve, size)}."
+    halves = known(curve, size)
+    assert halves is not None
+    labels = joined([level_label(curve, halves, size, level.columns) for level in levels(halves, size)], _LISTED)
+    verb, which = ("predicts", "its name is") if size == 1 else ("predict", "their names are")
+    return f"{columns}{beside} {verb} best; {which} uncertain: {labels}."
 
 
 def _size_words(curve: SizeCurve, size: int, other: int | None) -> str:
@@ -299,7 +336,7 @@ def _target_words(curve: SizeCurve, size: int) -> str:
 
 def rule_words(curve: SizeCurve) -> str:
     """One sentence of the answer: by which rule the size was chosen; "" for the usual one."""
-    rule = rule_of(curve)
+    rule = curve.answer.rule
     if rule in curve.criteria:
         by = f"the {rule.upper()} of fits on all rows"
         return f"the size was chosen by {by}, and the error is not corrected for this choice"
@@ -357,9 +394,11 @@ def _chance(curve: SizeCurve, best: int) -> str:
         return ""
     if curve.facts.get("p_value", 0.0) > CHANCE:
         return f"; of shuffled targets, {percent(curve.facts['p_value'])} are fitted as well"
-    if curve.corrected is not None and curve.corrected.ranked is not None:
+    if curve.answer.corrected is not None and curve.answer.corrected.ranked is not None:
         ranking = vocabulary(curve).ranking
-        return f", and {ranking} is {curve.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
+        return (
+            f", and {ranking} is {curve.answer.corrected.ranked[0]:.2f} once it is corrected for the choice of the size"
+        )
     if gain <= CLEAR * error:
         return f", a difference of {gain / error:.1f} standard errors"
     return ", and not lower once it is corrected for the choice of the size"

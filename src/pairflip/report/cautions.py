@@ -1,24 +1,21 @@
-"""What to doubt about an answer: the search, the range of sizes, and whether held-out rows stand for new ones."""
+"""What to doubt about an answer, in words: one function for each `decide.Reason`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pairflip.report.stability_words import cluster_word, known, steadier
-from pairflip.report.vocabulary import n_candidates, vocabulary, what_is_counted
+from pairflip.report.vocabulary import joined, vocabulary, what_is_counted
 from pairflip.selection.curve import SizeCurve
+from pairflip.selection.decide import Reason
 from pairflip.selection.facts import copy_words, imputed_words
-from pairflip.selection.verdict import recommended_size, uncertain
-from pairflip.text import clean, number, percent, plural, quoted, shorten
+from pairflip.text import clean, number, percent, plural, quoted, r2_text, shorten
 
-_HEAVY = 0.25
-_BY_CHANCE = 0.003
-_ROUNDING = 1e-20  # of the square of the target: errors of columns that fit it exactly
-_SHAKY_NAMES = 0.5
-_CHOOSE = "let held-out rows choose a larger ridge (--ridge auto, in Python ridge='auto')"
+_RELATIVES = (
+    "Rows held out at random then have near copies among the others: errors here are too low, and their ranges and "
+    "prediction intervals are too narrow."
+)
 
 
 class Caution(NamedTuple):
@@ -33,130 +30,149 @@ class Caution(NamedTuple):
         return f"{self.short} {self.explanation}".rstrip()
 
 
-def cautions_of(curve: SizeCurve, size: int, predicts: bool) -> Iterator[Caution]:
-    """Reasons to doubt an answer that recommends a size, or that nothing predicts (then the best size tried)."""
-    unit = what_is_counted(curve)
-    if "separated" in curve.facts or "separated_folds" in curve.facts:
-        yield from separated(curve, size if predicts else 0)
-    if uncertain(curve, size):
-        more = "search longer (--effort thorough, in Python effort='thorough')"
-        if curve.settings.get("method", "anneal") == "anneal":
-            more = "use more chains or a slower schedule"
-        agree = percent(curve.agreement[curve.at(size)])
-        yield Caution(
-            f"The search is uncertain at {plural(size, unit)} ({agree} of the chains agree): {more}.",
-            f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
-            "missed, and the error may be too high.",
-        )
-    # Of sizes left out, which the notes name, there is nothing to try.
-    largest_tried = max(curve.settings.get("sizes") or curve.sizes)
-    if predicts and curve.sizes.size > 2 and largest_tried == curve.best_size < n_candidates(curve):
-        largest = f"The lowest error is at the largest size tried ({curve.best_size})"
-        yield Caution(f"{largest}, so more {unit}s may predict better: try larger sizes.")
-    yield from _about_rows(curve, predicts)
-    halves = known(curve, size) if predicts else None
-    if halves is not None and halves.overlap[halves.at(size)] < _SHAKY_NAMES:
-        again, wider = percent(float(halves.overlap[halves.at(size)])), steadier(curve, halves, size)
-        advice, but = "do not read the names as a finding", ""
-        if wider:
-            advice, but = f"name {cluster_word(halves)}s rather than single {unit}s", f", but {wider}"
-        yield Caution(
-            f"Which {unit}s is not certain: {advice}.",
-            f"On average, {halves.how} selected only {again} of these {unit}s again{but}; others may predict as well.",
-        )
+def cautions_of(curve: SizeCurve) -> list[Caution]:
+    """The doubts of the answer in words."""
+    return [_WORDS[doubt.reason](curve, doubt.numbers) for doubt in curve.answer.doubts]
 
 
-def separated(curve: SizeCurve, size: int) -> list[Caution]:
-    """The doubt where the fitted columns separate the classes completely, in the whole table or in folds."""
-    apart = curve.facts.get("separated", [])
-    choose = "" if curve.ridge_surface is not None else f": {_CHOOSE}"
-    if not size and apart and choose:
-        return [
-            Caution(
-                f"From {plural(min(apart), 'column')} on, the classes of this table are separated completely{choose}.",
-                "Predicted probabilities are then too sure, and the log loss of held-out rows is high.",
-            )
-        ]
-    folds = curve.facts.get("separated_folds", {}).get(str(size), 0)
-    if not size or not (size in apart or folds):
-        return []
-    where = "this table" if size in apart else f"the training rows of {folds} of {plural(curve.n_folds, 'fold')}"
-    return [
-        Caution(
-            f"The columns separate the classes of {where} completely{choose}.",
-            "Only the ridge keeps the coefficients finite, so do not read their sizes or standard errors, and expect "
-            "some rows of a new table to be wrong.",
+def _separated(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    choose = "let held-out rows choose a larger ridge (--ridge auto, in Python ridge='auto')"
+    choose = "" if curve.ridge_surface is not None else f": {choose}"
+    if not curve.answer.predicts:
+        return Caution(
+            f"From {plural(numbers['size'], 'column')} on, the classes of this table are separated completely{choose}.",
+            "Predicted probabilities are then too sure, and the log loss of held-out rows is high.",
         )
-    ]
+    where = "this table"
+    if numbers["folds"]:
+        where = f"the training rows of {numbers['folds']} of {plural(curve.n_folds, 'fold')}"
+    return Caution(
+        f"The columns separate the classes of {where} completely{choose}.",
+        "Only the ridge keeps the coefficients finite, so do not read their sizes or standard errors, and expect "
+        "some rows of a new table to be wrong.",
+    )
 
 
-def _about_rows(curve: SizeCurve, predicts: bool) -> Iterator[Caution]:
-    """Doubts about whether held-out rows stand for new ones."""
-    facts, how = curve.facts, str(curve.settings.get("cv", ""))
-    if "few_rows" in facts or "few_groups" in facts:
-        units = f"{facts['few_rows']} rows" if "few_rows" in facts else f"{facts['few_groups']} groups of rows"
-        so_few = f"There are only {units}"
-        if predicts:
-            yield Caution(f"{so_few}: of so few, chance may look like a relation, so test the model on new rows.")
-        else:
-            yield Caution(f"{so_few}: too few to tell a weak relation from chance: measure more.")
-    yield from map(Caution, copy_words(facts) + imputed_words(facts))
-    in_blocks = "blocks" in how or "group" in how.lower() or "TimeSeriesSplit" in how
-    if ("dates" in facts or "autocorrelation" in facts) and not in_blocks:
-        why = "their names are dates"
-        if "autocorrelation" in facts:
-            why = f"the target of a row is like that of the row before, autocorrelation {facts['autocorrelation']:.2f}"
-        yield Caution(
-            f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
-            "(--cv blocks:5, in Python cv='blocks:5').",
-            "Rows held out at random then have near copies among the others, and all errors here are too low.",
-        )
-    if "identical_rows" in facts and "group" not in how.lower():
-        copies = int(facts["identical_rows"])
-        yield Caution(
-            f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row"
-            f"{_copied(facts.get('copied_rows', []), copies)}, so errors are too low: keep one of each, or "
-            "give copies the same group (--groups).",
-            "Target included: a held-out row is then predicted from its own copy.",
-        )
-    if "two_values" in facts:
-        low, high = facts["two_values"]
-        yield Caution(
-            f"The target has two values only ({number(low)} and {number(high)}): --loss logistic (in Python "
-            "loss='logistic') is for classes.",
-            "It is treated as a number: errors and predictions are those of a number, not of a class.",
-        )
-    if (heavy := heavy_row(curve)) is not None:
-        row, share, error, without = heavy
-        row_name, words = f"row {_row_name(facts.get('heavy_row', row))}", vocabulary(curve)
-        yield Caution(
-            f"One row carries {percent(share)} of the {words.loss} of all held-out rows, {row_name}: look whether "
-            "its values are right.",
-            f"Without it the {words.loss_per_row} would be {number(without, 3)} instead of {number(error, 3)}.",
-        )
+def _search(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    more, agree = "search longer (--effort thorough, in Python effort='thorough')", percent(numbers["agreement"])
+    if curve.settings.get("method", "anneal") == "anneal":
+        more = "use more chains or a slower schedule"
+    size = plural(numbers["size"], what_is_counted(curve))
+    return Caution(
+        f"The search is uncertain at {size} ({agree} of the chains agree): {more}.",
+        f"Only {agree} of the chains reached the best set of their fold, so better columns may have been "
+        "missed, and the error may be too high.",
+    )
 
 
-def heavy_row(curve: SizeCurve) -> tuple[int, float, float, float] | None:
-    """The row with more than a quarter of the held-out error, its share, and the errors with it and without."""
-    from scipy.special import betaincinv
+def _largest_size(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    largest = f"The lowest error is at the largest size tried ({numbers['size']})"
+    return Caution(f"{largest}, so more {what_is_counted(curve)}s may predict better: try larger sizes.")
 
-    size = recommended_size(curve)
-    if size not in curve.sizes or not curve.single_rows:
-        return None
-    errors = curve.weights * curve.row_errors(curve.predictions[curve.at(size)])
-    by_row, weight = np.bincount(curve.held_out_rows, errors), np.bincount(curve.held_out_rows, curve.weights)
-    total, n = float(by_row.sum()), int(np.count_nonzero(weight))
-    exact = _ROUNDING * float(weight.sum() * np.max(np.abs(curve.observed)) ** 2)
-    if n < 3 or not exact < total < np.inf:
-        return None
-    row = int(np.argmax(by_row))
-    share = float(by_row[row]) / total
-    # Of few rows one carries more by chance: this the largest of n squared normal errors exceeds in 3 of 1000 tables.
-    if share <= max(_HEAVY, float(betaincinv(0.5, (n - 1) / 2, 1.0 - _BY_CHANCE / n))):
-        return None
-    both = np.array([total / weight.sum(), (total - by_row[row]) / (weight.sum() - weight[row])])
-    error, without = np.sqrt(both) if curve.loss.squared else both
-    return row, share, float(error), float(without)
+
+def _few_rows(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    units = f"{numbers['few_rows']} rows" if "few_rows" in numbers else f"{numbers['few_groups']} groups of rows"
+    if curve.answer.predicts:
+        return Caution(
+            f"There are only {units}: of so few, chance may look like a relation, so test the model on new rows."
+        )
+    return Caution(f"There are only {units}: too few to tell a weak relation from chance: measure more.")
+
+
+def _alike_rows(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    column, many = quoted(clean(str(numbers["by"]))), plural(int(numbers["values"]), "value")
+    return Caution(
+        f"Rows with the same {column} ({many}) have similar errors, correlation {numbers['rows']:.2f}: if they "
+        f"belong together, leave them out together (--groups {column}).",
+        _RELATIVES,
+    )
+
+
+def _ordered_rows(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    why = "their names are dates"
+    if numbers["autocorrelation"] is not None:
+        why = f"the target of a row is like that of the row before, autocorrelation {numbers['autocorrelation']:.2f}"
+    return Caution(
+        f"The rows may not be independent ({why}): if they are in the order of time or place, leave out blocks "
+        "(--cv blocks:5, in Python cv='blocks:5').",
+        _RELATIVES,
+    )
+
+
+def _copied_rows(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    copies = int(numbers["count"])
+    return Caution(
+        f"{plural(copies, 'row')} of the table {'is a copy' if copies == 1 else 'are copies'} of another row"
+        f"{_copied(numbers['rows'], copies)}, so errors are too low: keep one of each, or give copies the same group "
+        "(--groups).",
+        "Target included: a held-out row is then predicted from its own copy.",
+    )
+
+
+def _two_values(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    low, high = numbers["values"]
+    return Caution(
+        f"The target has two values only ({number(low)} and {number(high)}): --loss logistic (in Python "
+        "loss='logistic') is for classes.",
+        "It is treated as a number: errors and predictions are those of a number, not of a class.",
+    )
+
+
+def _influential_rows(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    error, labels = curve.answer.error, [*map(_row_name, numbers["names"] or numbers["rows"])]
+    these, they = ("row", "it") if len(labels) == 1 else ("rows", "them")
+    kept = "nothing would predict"
+    if numbers["size"]:
+        stay = f"{numbers['stay']} of these {numbers['of']}"
+        if numbers["of"] == 1:
+            stay = "this one" if numbers["stay"] else "none of these"
+        kept = f"{plural(numbers['size'], what_is_counted(curve))} would be kept, with {stay} among them"
+        if numbers["r2"] is not None and error is not None:
+            kept += f", and R2 would be {r2_text(numbers['r2'])} instead of {r2_text(error.r2[0])}"
+    return Caution(
+        f"Without {these} {joined(labels)}, whose target or error is far from all others, {kept}: look whether the "
+        f"values are right, or leave {they} out (--leave-out)."
+    )
+
+
+def _heavy_row(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    name, words = _row_name(numbers["name"] or numbers["row"]), vocabulary(curve)
+    return Caution(
+        f"One row carries {percent(numbers['share'])} of the {words.loss} of all held-out rows, row {name}: look "
+        "whether its values are right.",
+        f"Without it the {words.loss_per_row} would be {number(numbers['without'], 3)} instead of "
+        f"{number(numbers['error'], 3)}.",
+    )
+
+
+def _names(curve: SizeCurve, numbers: Mapping[str, Any]) -> Caution:
+    unit, halves = what_is_counted(curve), known(curve, numbers["size"])
+    assert halves is not None
+    again, wider = percent(numbers["overlap"]), steadier(curve, halves, numbers["size"])
+    advice, but = "do not read the names as a finding", ""
+    if wider:
+        advice, but = f"name {cluster_word(halves)}s rather than single {unit}s", f", but {wider}"
+    return Caution(
+        f"Which {unit}s is not certain: {advice}.",
+        f"On average, {halves.how} selected only {again} of these {unit}s again{but}; others may predict as well.",
+    )
+
+
+_WORDS: dict[Reason, Callable[[SizeCurve, Mapping[str, Any]], Caution]] = {
+    Reason.SEPARATED: _separated,
+    Reason.SEARCH: _search,
+    Reason.LARGEST_SIZE: _largest_size,
+    Reason.FEW_ROWS: _few_rows,
+    Reason.TARGET_COPIES: lambda curve, _: Caution(*copy_words(curve.facts)),
+    Reason.IMPUTED: lambda curve, _: Caution(*imputed_words(curve.facts)),
+    Reason.ALIKE_ROWS: _alike_rows,
+    Reason.ORDERED_ROWS: _ordered_rows,
+    Reason.COPIED_ROWS: _copied_rows,
+    Reason.TWO_VALUES: _two_values,
+    Reason.INFLUENTIAL_ROWS: _influential_rows,
+    Reason.HEAVY_ROW: _heavy_row,
+    Reason.NAMES: _names,
+}
 
 
 def _copied(pairs: Sequence[Sequence[int | str]], count: int) -> str:
@@ -173,10 +189,13 @@ def _row_name(row: int | str) -> str:
 
 
 def named_rows(curve: SizeCurve, names: Sequence[str]) -> dict[str, Any]:
-    """The facts that give the names of that row and of rows that are copies, for a table whose rows have names."""
+    """The facts that give the names of rows in doubts, for a table whose rows have names."""
     facts: dict[str, Any] = {}
-    if (heavy := heavy_row(curve)) is not None:
-        facts["heavy_row"] = str(names[heavy[0]])
+    for doubt in curve.answer.doubts:
+        if doubt.reason == Reason.INFLUENTIAL_ROWS:
+            facts["influential_rows"] = [str(names[row]) for row in doubt.numbers["rows"]]
+        elif doubt.reason == Reason.HEAVY_ROW:
+            facts["heavy_row"] = str(names[doubt.numbers["row"]])
     if "copied_rows" in curve.facts:
         facts["copied_rows"] = [[str(names[row]) for row in pair] for pair in curve.facts["copied_rows"]]
     return facts

@@ -15,7 +15,6 @@ from pairflip.report.proof_words import next_best
 from pairflip.report.registry import FigureLimits, FigureTable, figures_of
 from pairflip.report.style import TipBook
 from pairflip.report.vocabulary import named, what_is_counted
-from pairflip.selection.verdict import size_to_show
 from pairflip.text import clean, column_labels, number, plural
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _NOTE = (
 def curve_page(curve: SizeCurve, about: About) -> Page:
     """The page of a curve; its `data` is what the script needs to follow the slider."""
     sizes = [int(k) for k in np.sort(curve.sizes)]
-    shown, tried = sizes.index(size_to_show(curve)), [k for k in sizes if k > 0]
+    shown, tried = sizes.index(curve.answer.shown), [k for k in sizes if k > 0]
     per_size = [curve_tables.of_size(curve, k) for k in sizes]
     answer, book = answer_of(curve), TipBook()
     drawings = _drawings(curve, sizes, about.row_names, book, per_size)
@@ -88,7 +87,7 @@ def _drawings(
         steps=_STEPS,
         rows=None if row_names is None else row_labels(curve, row_names),
     )
-    size, unit = size_to_show(curve), what_is_counted(curve)
+    size, unit = curve.answer.shown, what_is_counted(curve)
     drawings: dict[str, list[Drawing]] = {"sizes": [], "main": [], "search": []}
     for figure in figures_of(curve):
         numbers = [figure.numbers(curve, k, limits) for k in (sizes if figure.follows else [size])]
@@ -114,7 +113,7 @@ def _sections(
     curve: SizeCurve, about: About, drawings: Mapping[str, list[Drawing]], stand_in_rows: list[list[str]]
 ) -> list[Section]:
     """Sizes, columns, the next best sets where they are proved, figures, the search, what was done."""
-    unit, size = what_is_counted(curve), size_to_show(curve)
+    unit, size = what_is_counted(curve), curve.answer.shown
     by_size = {"sizes": curve_tables.size_table(curve), "criteria": curve_tables.criteria_table(curve)}
     columns: list[Any] = [{"columns": curve_tables.column_table(curve, size)}]
     if curve.always.size:

@@ -13,7 +13,7 @@ from pairflip.report.registry import FigureTable
 from pairflip.report.vocabulary import members, size_text, unit_labels, units_of, vocabulary
 from pairflip.rules import name_positions
 from pairflip.selection.coefficients import coefficient_rows, target_coefficients
-from pairflip.selection.verdict import baseline, least_agreement, recommended_size, rule_of, single_rows, uncertain
+from pairflip.selection.decide import baseline, least_agreement, single_rows, uncertain
 from pairflip.text import (
     NOTHING,
     aligned,
@@ -64,7 +64,7 @@ def size_table(curve: SizeCurve) -> FigureTable:
         f"{left_out(curve)} (noise can pass this, too). Chains agree: fraction of the searches that reached the best "
         f"set of their fold{doubt if limit else ''}."
     )
-    recommended = recommended_size(curve)
+    recommended = curve.answer.size
     marked = sizes.index(recommended) if recommended else None
     return FigureTable.of(columns, caption, summary="Table: errors by size", by_size=True, recommended=marked)
 
@@ -96,7 +96,7 @@ def criteria_table(curve: SizeCurve) -> FigureTable:
         columns[name] = [f"{v:.1f}" if np.isfinite(v) else NOTHING for v in values]
     lowest = {2 + i: int(np.nanargmin(v)) for i, v in enumerate(criteria.values()) if np.isfinite(v).any()}
     about = "Lowest of a criterion in bold. Criteria are computed from the final fits on all rows" + (
-        "." if rule_of(curve) in curve.criteria else "; they stand here for comparison and do not choose the size."
+        "." if curve.answer.rule in curve.criteria else "; they stand here for comparison and do not choose the size."
     )
     summary = "Table: training error and information criteria"
     return FigureTable.of(columns, about, summary=summary, by_size=True, lowest=lowest)
@@ -124,7 +124,7 @@ def search_table(curve: SizeCurve) -> FigureTable:
 
 def size_words(curve: SizeCurve, size: int) -> list[str]:
     """Remarks on a size: recommended, lowest error, one-SE size."""
-    recommended = size > 0 and size == recommended_size(curve)
+    recommended = size > 0 and size == curve.answer.size
     words = (("recommended", recommended), ("lowest error", size == curve.best_size))
     return [word for word, holds in (*words, ("one-SE size", size == curve.one_se_size)) if holds]
 
@@ -136,7 +136,7 @@ def left_out(curve: SizeCurve) -> str:
 
 def _uncorrected(curve: SizeCurve) -> str:
     """Why the answer's numbers differ from those of the table of sizes; empty where they do not."""
-    if curve.chosen is None or rule_of(curve) in curve.criteria:
+    if curve.answer.error is None or curve.answer.rule in curve.criteria:
         return ""
     return " Unlike the answer, the table is not corrected for the choice of the size."
 
@@ -196,8 +196,8 @@ def _about_size(curve: SizeCurve, size: int) -> str:
     # The mean itself (of the other rows) is not compared with the mean.
     share = f", {words.share_text(size)}" if size or curve.always.size else ""
     error = f"{words.words.long_error} {words.error_text(size)} on held-out rows{share}."
-    if curve.chosen is not None and curve.chosen.size == size and curve.loss.squared:
-        rmse = [number(value, 3) for value in curve.chosen.rmse]
+    if curve.answer.error is not None and curve.answer.error.size == size and curve.loss.squared:
+        rmse = [number(value, 3) for value in curve.answer.error.rmse]
         error += f" Corrected for having chosen this size: {rmse[0]} ({rmse[1]} to {rmse[2]})."
     if not size:
         return f"No columns ({baseline(curve)}). {error}"

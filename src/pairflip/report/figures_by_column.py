@@ -47,7 +47,6 @@ from pairflip.report.vocabulary import (
 )
 from pairflip.rules import name_positions
 from pairflip.selection.stability import THRESHOLD
-from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, column_labels, percent, plural
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ class FrequencyBars:
         stability = curve.stability
         if stability is None:
             raise ValueError("the curve has no half-samples; expected one of select_size(..., stability=50).")
-        self.stability, self.size = stability, size_to_show(curve) if size is None else size
+        self.stability, self.size = stability, curve.answer.shown if size is None else size
         frequency = stability.frequencies[stability.at(self.size)]
         chosen = np.isin(stability.columns, stability.chosen[stability.at(self.size)])
         ranked = np.lexsort((stability.columns, ~chosen, -frequency))
@@ -240,7 +239,7 @@ class BandMap:
                 "the curve has no bands; expected half-samples (stability=50) of a table whose names are numbers and "
                 "whose neighbouring columns are alike."
             )
-        self.stability, self.size = stability, size_to_show(curve) if size is None else size
+        self.stability, self.size = stability, curve.answer.shown if size is None else size
         numbers = name_positions(curve.names)
         order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
         bands = [each for each in stability.stable_clusters(0.0, self.size) if np.isfinite(numbers[each.columns]).all()]
@@ -413,7 +412,7 @@ def disagreement(curve: SizeCurve, bars: InclusionBars) -> str:
 
 
 def _probability_words(curve: SizeCurve, bars: InclusionBars, limits: FigureLimits) -> FigureWords:
-    inclusion, size = curve.inclusion, size_to_show(curve)
+    inclusion, size = curve.inclusion, curve.answer.shown
     assert inclusion is not None
     label = (
         "Bar chart of the probability that each column belongs in the model, with marks for how often it was selected "
@@ -550,7 +549,7 @@ FREQUENCIES = PageFigure(
     words=_frequency_words,
     titles=lambda bars: [bars.cut],
     shape=_shape,
-    applies=lambda curve: known(curve, size_to_show(curve)) is not None,
+    applies=lambda curve: known(curve, curve.answer.shown) is not None,
 )
 BANDS = PageFigure(
     "bands",
@@ -559,12 +558,12 @@ BANDS = PageFigure(
     (draw_bands,),
     words=_band_words,
     titles=lambda bands: [f"bands at {plural(bands.size, 'column')}"],
-    applies=lambda curve: (halves := known(curve, size_to_show(curve))) is not None and halves.profile is not None,
+    applies=lambda curve: (halves := known(curve, curve.answer.shown)) is not None and halves.profile is not None,
 )
 PROBABILITIES = PageFigure(
     "inclusion",
     "How probable it is that a column belongs in the model",
-    lambda curve, size, limits: probability_bars(curve, size_to_show(curve), min(limits.columns, 30)),
+    lambda curve, size, limits: probability_bars(curve, curve.answer.shown, min(limits.columns, 30)),
     (draw_inclusion,),
     words=_probability_words,
     titles=lambda bars: [bars.cut],

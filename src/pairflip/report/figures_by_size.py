@@ -21,7 +21,7 @@ from pairflip.report.registry import (
 )
 from pairflip.report.style import COLOURS, INK, MARKERS, QUIET, figure_of, legend_above, plain_log, size_axis, tell
 from pairflip.report.vocabulary import vocabulary, what_is_counted
-from pairflip.selection.verdict import baseline, size_to_show
+from pairflip.selection.decide import baseline
 from pairflip.text import column_labels, number, plural
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def marks(curve: SizeCurve) -> list[Mark]:
     """Sizes to point at: the recommended one and a second one worth knowing; where nothing predicts, the one shown."""
     answer = answer_of(curve)
     if not answer.predicts:
-        return [Mark(size_to_show(curve), "lowest with columns", False)]
+        return [Mark(curve.answer.shown, "lowest with columns", False)]
     pointed, second = [Mark(answer.size, "recommended", True)], answer.other_size
     if second is not None:
         pointed.append(Mark(second, "lowest error" if second == curve.best_size else "one-SE size", False))
@@ -253,7 +253,7 @@ class CoefficientPaths:
             raise ValueError("coefficients against size are drawn for one target, and this result has several.")
         order = by_size(curve)
         used, times = np.unique(np.concatenate([curve.supports[s] for s in order]), return_counts=True)
-        chosen = np.isin(used, curve.supports[curve.at(size_to_show(curve))])
+        chosen = np.isin(used, curve.supports[curve.at(curve.answer.shown)])
         self.columns = used[np.lexsort((used, -times, ~chosen))][:limit].astype(np.int64)
         columns = self.columns.tolist()
         self.coefs = np.full((order.size, len(columns)), np.nan)

@@ -11,7 +11,7 @@ from pairflip.report.registry import FigureLimits, FigureTable, FigureWords, Pag
 from pairflip.report.style import COLOURS, QUIET, label_axes, legend_above, tell
 from pairflip.report.vocabulary import what_is_counted
 from pairflip.selection.criteria import HALF, auc, class_of, confusion, roc
-from pairflip.selection.verdict import held_out, size_to_show
+from pairflip.selection.decide import held_out
 from pairflip.text import clean, explained, number, percent, plural, row_numbers, shorten
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ class HeldOutPoints:
         self, curve: SizeCurve, size: int | None = None, limit: int = 5000, names: Sequence[str] | None = None
     ) -> None:
         names = row_labels(curve, None) if names is None else names
-        self.size = size = size_to_show(curve) if size is None else int(size)
+        self.size = size = curve.answer.shown if size is None else int(size)
         errors, at, predictions = (
             held_out(curve, size),
             np.arange(curve.observed.size),
             curve.predictions[curve.at(size)],
         )
         if at.size > limit:
-            residual = np.abs(curve.observed - curve.predictions[curve.at(size_to_show(curve))])
+            residual = np.abs(curve.observed - curve.predictions[curve.at(curve.answer.shown)])
             largest = np.argsort(-residual, kind="stable")[: min(_OUTLIERS, limit // 2)]
             others = np.setdiff1d(at, largest, assume_unique=True)
             others = others[np.argsort(curve.observed[others], kind="stable")]
@@ -252,7 +252,7 @@ class ClassRates:
             raise ValueError(
                 "the target of this curve has no classes; expected one with loss='logistic' or 'multinomial'."
             )
-        self.size = size = size_to_show(curve) if size is None else int(size)
+        self.size = size = curve.answer.shown if size is None else int(size)
         at, q, c = curve.at(size), curve.n_outputs, len(curve.classes.labels)
         observed, predicted = class_of(curve.observed, q), class_of(curve.predictions[at], q)
         y, p, w = curve.observed.reshape(-1, q), curve.predictions[at].reshape(-1, q), curve.weights[::q]
@@ -328,11 +328,11 @@ def _class_words(curve: SizeCurve, rates: ClassRates, limits: FigureLimits) -> F
         f"ROC curve of held-out predictions with {plural(rates.size, 'column')}: area {areas}.",
         f"Predicted probabilities of held-out rows by class: {wrong} {called}.",
     ]
-    if curve.chosen is not None and curve.chosen.auc is not None and curve.chosen.size == rates.size:
-        area, low, high = (f"{value:.2f}" for value in curve.chosen.auc)
+    if curve.answer.error is not None and curve.answer.error.auc is not None and curve.answer.error.size == rates.size:
+        area, low, high = (f"{value:.2f}" for value in curve.answer.error.auc)
         on_new_rows = (
             f"On new rows, allowing for the number of columns having been chosen, it is about {area} ({low} to {high}, "
-            f"a {percent(curve.chosen.level)} interval). "
+            f"a {percent(curve.answer.error.level)} interval). "
         )
     caption = (
         f"Each row was predicted by columns and coefficients chosen without it. Left: the fraction of {found} that is "
@@ -363,7 +363,7 @@ class RiskGroups:
     def __init__(self, curve: SizeCurve, size: int | None = None) -> None:
         if curve.survival is None:
             raise ValueError("the target of this curve is no survival time; expected a result with loss='cox'.")
-        self.size = size = size_to_show(curve) if size is None else int(size)
+        self.size = size = curve.answer.shown if size is None else int(size)
         at, row = curve.at(size), curve.held_out_rows
         times = np.bincount(row, minlength=curve.n_rows)
         risk = np.bincount(row, curve.survival.risks[at], curve.n_rows)[times > 0] / times[times > 0]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from pairflip.report.registry import BELOW, FigureLimits, FigureTable, FigureWords, PageFigure, aligned_rows, evenly
 from pairflip.report.style import COLOURS, QUIET, TEXT, label_axes, new_axes, plain_log
-from pairflip.selection.verdict import size_to_show
 from pairflip.text import aligned, percent, plural
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Cooling:
         from pairflip.selection.curve import SizeCurve
 
         if isinstance(source, SizeCurve):
-            self.size = size = size_to_show(source) if size is None else int(size)
+            self.size = size = source.answer.shown if size is None else int(size)
             at, course, settings = source.at(size), source.annealing, source.settings
             lowest = float(source.energies[at])
             betas, energy, acceptance = course.betas[at], course.energy[at], course.acceptance[at]

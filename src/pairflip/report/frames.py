@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pairflip.selection.curve import SizeCurve
 
 
+_MOST_LINES = 100_000  # of predictions of all sizes
+
+
 def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """The tables of a selection by the name of their file."""
     sizes = curve.sizes.tolist()
@@ -68,23 +71,28 @@ def curve_tables(curve: SizeCurve, row_names: Sequence[str]) -> dict[str, pd.Dat
 
 
 def _predictions(curve: SizeCurve, row_names: Sequence[str]) -> pd.DataFrame:
-    """A row for each size and held-out row (and target, or class), predicted by columns that were chosen without it."""
-    sizes, places = curve.predictions.shape
+    """A row for each size and held-out row (and target, or class), predicted by columns that were chosen without it.
+
+    Of many rows, only for the sizes that an answer may name.
+    """
+    every, named = curve.sizes, (0, curve.best_size, curve.one_se_size, curve.answer.shown)
+    at = np.flatnonzero(np.isin(every, named) | (curve.predictions.size <= _MOST_LINES))
+    sizes, places = at.size, curve.observed.size
     outputs = {}
     if curve.outputs is not None:
         names = np.array(curve.outputs, dtype=object)
         outputs = {"class" if curve.targets is None else "target": np.tile(names, sizes * places // len(names))}
     survival = {}
     if curve.survival is not None:
-        survival = {"time": np.tile(curve.survival.times, sizes), "log_risk": curve.survival.risks.ravel()}
+        survival = {"time": np.tile(curve.survival.times, sizes), "log_risk": curve.survival.risks[at].ravel()}
     return pd.DataFrame(
         {
-            "size": np.repeat(curve.sizes, places),
+            "size": np.repeat(every[at], places),
             "row": np.tile(np.array(row_names, dtype=object)[curve.held_out_rows], sizes),
             "fold": np.tile(curve.held_out_fold + 1, sizes),
             **outputs,
             "observed": np.tile(in_units(curve, curve.observed), sizes),
-            "predicted": in_units(curve, curve.predictions).ravel(),
+            "predicted": in_units(curve, curve.predictions[at]).ravel(),
             **survival,
         }
     )

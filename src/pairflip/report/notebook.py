@@ -25,7 +25,7 @@ from pairflip.report.registry import FigureLimits, FigureTable
 from pairflip.report.renderer import drawn, tag
 from pairflip.report.style import COLOURS, FAINT, QUIET, page_axes
 from pairflip.report.vocabulary import pieces
-from pairflip.selection.verdict import UNCERTAIN
+from pairflip.selection.decide import UNCERTAIN
 from pairflip.text import aligned, clean, column_labels, number, percent, plural
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairflip.report.vocabulary import vocabulary
-from pairflip.selection.prediction import average_gain, outside_words
-from pairflip.text import compared, decimals_apart, listed, number, percent, plural, quoted
+from pairflip.selection.decide import CLEARLY, Claim
+from pairflip.selection.prediction import outside_words
+from pairflip.text import compared, listed, number, percent, plural, quoted
 
 if TYPE_CHECKING:
     from pairflip.least_squares import Floats
@@ -26,32 +27,35 @@ CHOSEN = (
 )
 """What intervals are conditional on."""
 CHOSEN_AVERAGE = (
-    "size and ridge of the average were chosen on the same rows, for which coverage is not proved (see 'Predicting new "
+    "the weights of the average were chosen on the same rows, for which coverage is not proved (see 'Predicting new "
     "rows' in the documentation for how often it was true)."
 )
-CLEARLY = 2.0
-"""Standard errors by which the errors of rows must differ for one prediction to be called better. Of 86 simulated
-tables called so, 57 truly were (`python -m benchmarks prediction-words`)."""
+BY_CHANCE = 0.01
+"""A fraction of rows inside their intervals is remarked on where it, or a stranger one, is no more probable."""
 
 
 def average_words(curve: SizeCurve) -> str:
-    """One line: errors of the average over half-samples and of the chosen columns, and which predicts better."""
-    subset, average = curve.chosen, None if curve.average is None else curve.average.corrected
-    if subset is None or average is None:
+    """What predicts new rows by default, and the errors of the average and of the recommended columns."""
+    answer = curve.answer
+    if answer.average is None or answer.gain is None or not answer.predicts:
         return ""
-    words = vocabulary(curve)
-    errors = words.shown(np.array([average.error, subset.error])).tolist()
-    both = f"{words.minimized} {' against '.join(compared(errors[0], errors[1], words.digits))}"
-    if average.ranked is not None and subset.ranked is not None:
-        one, other = average.ranked[0], subset.ranked[0]
-        decimals = decimals_apart(one, other, 2)
-        both += f" ({words.ranking} {one:.{decimals}f} against {other:.{decimals}f})"
-    if not average.squares:  # it was not counted how often a comparison is true
-        return f"By the average over half-samples: {both}."
-    gain, error = average_gain(curve)
-    if abs(gain) <= CLEARLY * error or (gain > 0) != (errors[0] < errors[1]):
-        return f"By the average over half-samples: {both}, no clear difference."
-    return f"The average over half-samples predicts {'better' if gain > 0 else 'less well'}, at odds of 2 to 1: {both}."
+    words, subset = vocabulary(curve), answer.error
+    which = "; pairflip predict uses it" if answer.predictor == "average" else ""
+    if answer.claim == Claim.TOGETHER:
+        alone = number(float(words.shown(answer.average.error)), words.digits)
+        return f"A weighted average of models: {words.minimized} {alone}{which}."
+    other = float(curve.cv_error[curve.at(answer.size)]) if subset is None else subset.error
+    one, two = words.shown(np.array([answer.average.error, other])).tolist()
+    both = f"{words.minimized} {' against '.join(compared(one, two, words.digits))}"
+    if answer.average.ranked is not None and subset is not None and subset.ranked is not None:
+        both += f", {words.ranking} {answer.average.ranked[0]:.2f} against {subset.ranked[0]:.2f}"
+    these = f"{'this' if answer.size == 1 else 'these'} {plural(answer.size, words.unit)}"
+    gain, error = answer.gain
+    if abs(gain) <= CLEARLY * error:
+        how = f"about as well as {these}"
+    else:
+        how = f"{'better' if gain > 0 else 'less well'} than {these}"
+    return f"A weighted average of models predicts {how} ({both}){which}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,7 @@ class PredictedRows:
     risks: bool = False  # whether predictions are relative risks
     outside: NDArray[np.bool_] | None = None  # rows outside the range of the training rows, where that is known
     known: int = 0  # how many of the rows are those that the result was made from
-    halves: int = 0  # half-samples whose models are averaged; 0: one set of columns predicts
+    averaged: bool = False  # whether the weighted average of models predicts, rather than one set of columns
 
 
 def folds_need(absent: list[str]) -> str:
@@ -99,8 +103,8 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
         ~np.isfinite(each.reshape(len(each), -1)).all(axis=1) for each in (predicted.prediction, predicted.lower)
     )
     how = f"with {plural(len(names), 'column')}, {listed(names)}"
-    if predicted.halves:
-        how = f"by the average of {predicted.halves} half-samples with {predicted.size} of {how.removeprefix('with ')}"
+    if predicted.averaged:
+        how = f"by the weighted average of models {how}"
     if not names:
         how = "without columns: every row gets the same number"
         if not predicted.given:
@@ -110,7 +114,7 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
         covers = f"; the intervals are made to cover {percent(predicted.coverage)} of new rows"
     remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
     if predicted.coverage is not None and not predicted.given:
-        remarks.append(CHOSEN_AVERAGE if predicted.halves else CHOSEN)
+        remarks.append(CHOSEN_AVERAGE if predicted.averaged else CHOSEN)
     if predicted.why_not is not None:
         remarks.append(f"there are no intervals: {predicted.why_not.rstrip('.')}.")
     for gone, what in ((lost, "prediction"), (~lost & bare, "interval")):
@@ -135,7 +139,24 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
             if predicted.known < check.n_rows:
                 rows = f"{predicted.known:,} of these rows"
             remarks.append(f"the result was made from {rows}, so these errors are too low for new rows.")
+        remarks += _coverage_words(check, predicted.coverage)
     return remarks
+
+
+def _coverage_words(check: PredictionCheck, coverage: float | None) -> list[str]:
+    """The sentence where clearly fewer or more rows are inside their intervals than was asked for, or none."""
+    if coverage is None or check.inside is None or check.chance is None or check.chance > BY_CHANCE:
+        return []
+    if percent(check.inside) == percent(coverage):
+        return []
+    less = check.inside < coverage
+    why = " They may be unlike the training rows, or training rows belong together (select with --groups)."
+    return [
+        f"{percent(check.inside)} inside is {'less' if less else 'more'} than the {percent(coverage)} asked for, by "
+        f"more than chance (p = {number(check.chance, 2)}): the intervals are too {'narrow' if less else 'wide'} for "
+        f"these rows."
+        f"{why if less else ''}"
+    ]
 
 
 def predicted_record(predicted: PredictedRows, header: list[str], lines: list[Any]) -> dict[str, Any]:
@@ -147,14 +168,15 @@ def predicted_record(predicted: PredictedRows, header: list[str], lines: list[An
     check = None
     if predicted.comparison is not None:
         values = {k: plain(v) for k, v in asdict(predicted.comparison).items()}
-        check = {k: v for k, v in values.items() if v is not None or k not in ("wrong", "auc", "concordance")}
+        optional = ("wrong", "auc", "concordance", "chance")
+        check = {k: v for k, v in values.items() if v is not None or k not in optional}
     return {
         "table": predicted.rows.source,
         "target": predicted.target,
         "size": predicted.size,
         "columns": predicted.columns,
         "always": predicted.always,
-        "average_of": predicted.halves or None,
+        "averaged": predicted.averaged,
         "interval": predicted.coverage,
         "rows": [dict(zip(header, map(plain, line), strict=True)) for line in lines],
         "comparison": check,

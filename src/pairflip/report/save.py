@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pairflip.report.registry import FigureLimits, figures_of
 from pairflip.report.style import any_glyph
-from pairflip.selection.verdict import size_to_show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +56,7 @@ def save_figures(curve: SizeCurve, folder: str | os.PathLike[str]) -> list[Path]
     """
     from matplotlib.figure import Figure
 
-    size, limits, drawings = size_to_show(curve), FigureLimits(), {}
+    size, limits, drawings = curve.answer.shown, FigureLimits(), {}
     for each in figures_of(curve):
         numbers = each.numbers(curve, size, limits)
         width, height = each.shape(numbers, True)

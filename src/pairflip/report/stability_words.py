@@ -20,7 +20,6 @@ from pairflip.report.vocabulary import (
 )
 from pairflip.rules import name_positions
 from pairflip.selection.stability import THRESHOLD, Finding
-from pairflip.selection.verdict import size_to_show
 from pairflip.text import column_labels, number, percent, plural, r2_text
 
 if TYPE_CHECKING:
@@ -46,23 +45,25 @@ def stability_words(curve: SizeCurve, size: int) -> str:
     if halves is None:
         return ""
     unit, same_set = what_is_counted(curve), percent(float(halves.set_frequency[halves.at(size)]))
-    same = f"the same {unit} was" if size == 1 else f"the same {size} {unit}s were"
-    text = f"In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}"
+    same = f"this {unit} was" if size == 1 else f"exactly these {size} {unit}s were"
+    text = f"In {2 * halves.pairs} {halves.how}, {same} selected in {same_set}."
     chosen = levels(halves, size)
     stable = [level for level in chosen if level.columns.size == 1 and level.frequency >= THRESHOLD - 1e-9]
     others = [level for level in chosen if level not in stable]
     if size == 1 and all(level.columns.size == 1 for level in others):
-        return f"{text}."
+        return text
     parts = []
     if stable:
         names = named(unit_labels(curve, [int(level.columns[0]) for level in stable], NAME_LENGTH))
         parts.append(f"{names} {'each ' if len(stable) > 1 else ''}in at least {percent(THRESHOLD)}")
     if len(others) > _SINGLE:
         low, high = percent(others[-1].frequency), percent(others[0].frequency)
-        parts.append(f"the {'other ' if stable else ''}{len(others)} in {low} to {high}")
+        nouns = [f"{unit}s"] * any(level.columns.size == 1 for level in others)
+        nouns += [f"{cluster_word(halves)}s"] * any(level.columns.size > 1 for level in others)
+        parts.append(f"{'the other ' if stable else ''}{len(others)} {' and '.join(nouns)} in {low} to {high}")
     elif others:
         parts.append(joined([_with_frequency(curve, halves, size, level) for level in others]))
-    return f"{text}; {', '.join(parts)}."
+    return f"{text} One by one: {', '.join(parts)}."
 
 
 def levels(halves: Stability, size: int) -> list[Finding]:
@@ -161,7 +162,7 @@ def null_words(curve: SizeCurve) -> str:
 
 def stability_record(curve: SizeCurve) -> dict[str, Any] | None:
     """What half-samples say about the size shown, for machines."""
-    size, halves = size_to_show(curve), curve.stability
+    size, halves = curve.answer.shown, curve.stability
     if halves is None or size not in halves.sizes:
         return None
     at, names = halves.at(size), dict(zip(halves.columns.tolist(), halves.names, strict=True))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pairflip.selection.curve import ChosenError
-from pairflip.selection.verdict import baseline, held_out, rule_of
+from pairflip.selection.decide import baseline, held_out
 from pairflip.text import (
     aligned,
     aligned_plus_minus,
@@ -134,7 +134,7 @@ class Vocabulary:
 
     def corrected(self, size: int) -> ChosenError | None:
         """The errors that allow for the size having been chosen, if this one was."""
-        chosen = self.curve.chosen
+        chosen = self.curve.answer.error
         return chosen if chosen is not None and chosen.size == size else None
 
     def numbers(self, size: int) -> list[ToldNumber]:
@@ -167,7 +167,7 @@ class Vocabulary:
         if chosen is None:
             return ""
         choice = f"number of {self.unit}s" + ("" if self.curve.ridge_surface is None else " and the ridge")
-        allow = "do not allow" if rule_of(self.curve) in self.curve.criteria else "allow"
+        allow = "do not allow" if self.curve.answer.rule in self.curve.criteria else "allow"
         ranges = f"ranges are {percent(chosen.level)} intervals"
         return f"Those for new rows {allow} for the {choice} having been chosen; {ranges}."
 

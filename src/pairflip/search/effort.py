@@ -72,10 +72,10 @@ FOLD_EFFORTS = {
     "thorough": Effort("thorough", 0.0, 6, 6, 100, few=400),
 }
 """In a fold there is one wave, the same for every size, so that folds can be compared and nothing depends on luck."""
-FEW_FOLDS = 60
+FEW_FOLDS, MANY_FOLDS = 60, 200
 FEW_FOLD_EFFORTS = FOLD_EFFORTS | {"normal": Effort("normal", 0.0, 4, 2, 25, few=300)}
 """Of so few folds each is searched longer: final fits search longer, too, and what they find beyond the folds is not in
-any held-out error."""
+any held-out error. Of more than `MANY_FOLDS` each gets the path alone: they average over what it misses."""
 FINAL_EFFORTS = {
     "quick": Effort("quick", 0.0, 2, 2, 4, path_first=4),
     "normal": Effort("normal", 0.0, 4, 4, 60),

@@ -39,18 +39,19 @@ from pairflip.selection.subsampling import (
     with_clusters,
 )
 from pairflip.selection.tasks import Grid
-from pairflip.selection.verdict import recommended_size, size_to_show
 from pairflip.selection.worker import FORMED, TooFewColumns
 from pairflip.text import numbered
 
 _PAIRS = 50  # of half-samples for each shuffled target, where the selection itself asks for none
 _SHUFFLES = 0  # in place of a fold, at size 0: where the halves have all rows
+_FAR = 6.0  # robust standard deviations: of normal errors of a thousand tables with a thousand rows, one has such a row
+_FEW_ROWS, _LEAST_OTHERS = 3, 10
 _IMPUTATIONS = 3  # tables with noise in filled values
 
 
 def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Execution) -> SizeCurve:
     """The curve with the half-samples and shuffled targets that are asked for; of too few rows, a note says so."""
-    size, began = size_to_show(curve), time.perf_counter()
+    size, began = curve.answer.shown, time.perf_counter()
     if not (selection.stability or selection.null) or size == 0:
         return curve
     pairs = selection.stability or _PAIRS  # the same for shuffled targets: the highest frequency depends on it
@@ -76,7 +77,7 @@ def with_checks(curve: SizeCurve, grid: Grid, selection: Selection, run: Executi
 def _stability(curve: SizeCurve, grid: Grid, halves: Folds, selection: Selection, run: Execution) -> Stability:
     """What half-samples select at the sizes that half of the rows allow."""
     problem, every = grid.problem, selection.stability_at == "all"
-    sizes = curve.sizes[1:].tolist() if every else [size_to_show(curve)]
+    sizes = curve.sizes[1:].tolist() if every else [curve.answer.shown]
     possible, supports = possible_sizes(problem, sizes, halves), []
     for k in possible:
         results = search_halves(problem, (k,), halves, run, seed=selection.seed, effort=selection.effort)
@@ -140,7 +141,7 @@ def outer_error(
 ) -> OuterError:
     """The error of rows that had no part in choosing anything: a second cross validation around the first."""
     folds, loss = outer_folds(problem, selection, run.groups), problem.loss
-    inner = replace(selection, outer=0, stability=0, null=0, predict_with="subset")
+    inner = replace(selection, outer=0, stability=0, null=0)
     predicted, by_the_mean, sizes, supports, scales = [], [], [], [], []
     for number, (rows, left_out) in enumerate(zip(folds.rows, folds.left_out, strict=True)):
         others = np.setdiff1d(np.arange(problem.n_rows), left_out)
@@ -148,10 +149,10 @@ def outer_error(
         below = run.below("outer", f"{number + 1:02d}")._replace(groups=groups)
         try:
             part = problem.rebuilt(others)
-            curve = select(part, inner, **below._asdict())
+            curve = select(part, inner, below)
         except ValueError as refusal:
             raise ValueError(f"outer {numbered('fold', number)}: {refusal}") from None
-        sizes.append(recommended_size(curve))
+        sizes.append(curve.answer.size)
         supports.append(curve.supports[curve.at(sizes[-1])])
         if loss.squared:
             predicted.append(np.asarray(predict_any(curve, take_rows(problem.raw, rows), sizes[-1], None)[0]))
@@ -187,7 +188,7 @@ def outer_error(
 
 def with_imputations(curve: SizeCurve, problem: SubsetProblem, selection: Selection, run: Execution) -> SizeCurve:
     """The curve with the fact ``imputed``: of how many tables with noise in filled values the same columns are best."""
-    size = size_to_show(curve)
+    size = curve.answer.shown
     if problem.preparation is None or size == 0:
         return curve
     from sklearn.base import clone
@@ -208,6 +209,52 @@ def with_imputations(curve: SizeCurve, problem: SubsetProblem, selection: Select
         trace = best_subset(other.rebuilt(slice(None)), size, engine=run.engine, n_jobs=run.n_jobs, **search)
         same += set(trace.best_names) == {curve.names[j] for j in curve.supports[curve.at(size)]}
     return replace(curve, facts={**curve.facts, "imputed": {"missing": missing, "same": same, "of": _IMPUTATIONS}})
+
+
+def with_influence(
+    curve: SizeCurve, problem: SubsetProblem, selection: Selection, run: Execution, select: Callable[..., SizeCurve]
+) -> SizeCurve:
+    """The curve with the fact ``influential``: what changes without rows that lie far out, where the answer does.
+
+    Far out is a row whose target, or whose error when it is held out, is more than `_FAR` robust standard deviations
+    from the median. `rows` are at most `_FEW_ROWS` of them, the farthest ones; `size`, `stay` and `r2` are those of the
+    same selection without them: the size, how many of the columns are chosen again, and the explained fraction.
+    """
+    size, loss = curve.answer.size, problem.loss
+    if not size or not loss.squared or problem.target_names or not curve.single_rows or problem.units is not None:
+        return curve
+    rows = np.unique(curve.held_out_rows)
+    place = np.searchsorted(rows, curve.held_out_rows)
+    off = np.bincount(place, curve.observed - curve.predictions[curve.at(size)]) / np.bincount(place)
+    far = np.maximum(_robust_deviations(problem.y[rows]), _robust_deviations(off))
+    out = np.sort(rows[np.argsort(-far, kind="stable")[: min(_FEW_ROWS, np.count_nonzero(far > _FAR))]])
+    if not out.size or rows.size - out.size < 2 * _LEAST_OTHERS:
+        return curve
+    others = np.setdiff1d(np.arange(problem.n_rows), out)
+    how: dict[str, Any] = {"outer": 0, "stability": 0, "null": 0, "effort": "quick", "prove": False}
+    inner = replace(selection, sizes=curve.settings["sizes"], **how)
+    if isinstance(inner.cv, tuple):  # splits of this very table
+        return curve
+    groups = None if run.groups is None else np.asarray(run.groups)[others]
+    below = run.below("influence")._replace(groups=groups, progress=False)
+    try:
+        without = select(problem.rebuilt(others), inner, below)
+    except ValueError:  # these rows alone make a column vary, or a fold possible
+        return curve
+    answer, columns = without.answer, curve.supports[curve.at(size)]
+    stay = int(np.isin(columns, without.supports[without.at(answer.size)]).sum())
+    if answer.size == size and stay == columns.size:
+        return curve
+    share = None if answer.error is None else answer.error.r2[0]
+    fact = {"rows": out.tolist(), "size": answer.size, "stay": stay, "of": int(columns.size), "r2": share}
+    return replace(curve, facts={**curve.facts, "influential": fact})
+
+
+def _robust_deviations(values: Floats) -> Floats:
+    """Distances from the median in robust standard deviations; 0 where half of the values are equal."""
+    away = np.abs(values - np.median(values))
+    scale = 1.4826 * float(np.median(away))
+    return away / scale if scale > 0 else np.zeros(values.size)
 
 
 def with_posterior(curve: SizeCurve, posterior: Posterior) -> SizeCurve:

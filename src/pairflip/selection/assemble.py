@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +17,17 @@ from pairflip.least_squares import Floats
 from pairflip.losses import Fit, HeldOutJudge
 from pairflip.losses.held_out import HeldOutErrors, mean_and_error
 from pairflip.problem import SubsetProblem
+from pairflip.search.best_subset import best_subset
 from pairflip.search.portfolio import descended, first_best
 from pairflip.search.prove import Proof, proof_of, proof_seconds
+from pairflip.selection.averaging import FoldModels, fold_models
 from pairflip.selection.coefficients import standard_errors
 from pairflip.selection.criteria import FinalFits, class_errors, information_criteria, survival_errors, target_errors
 from pairflip.selection.curve import AnnealCurves, SizeCurve, StandIns
+from pairflip.selection.decide import by_unit, chosen_in_draws
 from pairflip.selection.executors import Searched
 from pairflip.selection.facts import error_of_the_mean, separated_folds, shuffled_targets, table_facts
-from pairflip.selection.folds import Folds
+from pairflip.selection.folds import Blocks, Folds
 from pairflip.selection.prediction import with_predictors
 from pairflip.selection.settings import Selection
 from pairflip.selection.stability import correlations
@@ -39,8 +42,13 @@ _FOLDS_TRIED_ANNEALED = 5_000
 
 
 @one_blas_thread()  # more would round differently
-def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int | None, most: int) -> SizeCurve:
-    """The whole record of sizes up to `most`, 0 first; every number in it comes from X, y and the supports found."""
+def assemble(
+    searched: Searched, selection: Selection, began: float, n_jobs: int | None, most: int
+) -> tuple[SizeCurve, Callable[[], FoldModels]]:
+    """The whole record of sizes up to `most`, 0 first; every number in it comes from X, y and the supports found.
+
+    Also what makes the models of its folds, which predict together.
+    """
     results = searched.results.up_to(most)
     grid = results.grid
     problem, form, folds, loss = grid.problem, grid.problem.form, grid.folds, grid.problem.loss
@@ -53,18 +61,18 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
     with ThreadPoolExecutor(threads) as pool:
         # Large sizes take longest and come first; with several threads, proofs of small ones are sought here meanwhile.
         large_first = grid.sizes[::-1]
-        final_fits = [pool.submit(_final_fit, results, selection.polish, size) for size in large_first][::-1]
         scored = [pool.submit(_held_out, results, errors, size) for size in large_first][::-1]
-        if threads == 1:
-            wait(scored)
-        fitted, proved = _proved(grid, selection, final_fits)
         without = errors.without_columns()  # size 0: the mean, or the forced columns alone
         no_columns = np.empty((len(folds), 0), dtype=np.int64)
         by_size = [_HeldOut(no_columns, without, np.tile(without, (grid.chains, 1)), 0.5 * errors.yy, 1.0)]
         by_size += [future.result() for future in scored]
+        row_errors = errors.row_errors(np.stack([each.residuals for each in by_size]))
+        _search_on(results, selection, row_errors, weights, unit)
+        final_fits = [pool.submit(_final_fit, results, selection.polish, size) for size in large_first][::-1]
+        fitted, proved = _proved(grid, selection, final_fits)
     fits, final_agreement = zip(*fitted, strict=True)
     residuals = np.stack([each.residuals for each in by_size])
-    cv_error, cv_error_se = mean_and_error(errors.row_errors(residuals), weights, unit)
+    cv_error, cv_error_se = mean_and_error(row_errors, weights, unit)
     by_chain = [mean_and_error(errors.row_errors(each.chain_residuals), weights, unit)[0] for each in by_size]
     selected = tuple(each.supports for each in by_size)
     if units is not None:  # of whole groups there may be more columns in one fold than in another
@@ -89,6 +97,10 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
     )
     share = form.n_rows / problem.rows_present if problem.condensed is not None else 1.0
     facts = table_facts(problem, folds, grid.row_groups)
+    if grid.row_groups is not None:
+        facts["left_out_together"] = "groups"
+    elif isinstance(grid.cv, Blocks) or type(grid.cv).__name__ == "TimeSeriesSplit":
+        facts["left_out_together"] = "blocks"
     facts["p_value"] = shuffled_targets(form.working, max(grid.sizes), share=share)
     if not loss.squared:
         separated = [int(k) for k, fit in zip(sizes, fits, strict=True) if loss.remark(problem, fit.support)]
@@ -149,7 +161,11 @@ def assemble(searched: Searched, selection: Selection, began: float, n_jobs: int
     curve = with_predictors(curve, problem, errors)
     if problem.classes is not None:
         facts["separated_folds"] = separated_folds(curve, problem, folds)
-    return curve
+
+    def models() -> FoldModels:
+        return fold_models(problem, folds, errors, [each.supports for each in by_size])
+
+    return curve, models
 
 
 class _HeldOut(NamedTuple):
@@ -174,6 +190,24 @@ def _held_out(results: Results, errors: HeldOutJudge, size: int) -> _HeldOut:
     fold = np.repeat(grid.folds.fold, by_chain.shape[1] // grid.folds.fold.size)
     residuals = by_chain[best[fold], np.arange(fold.size)]
     return _HeldOut(supports, residuals, by_chain, low, float(np.mean(agreed)))
+
+
+def _search_on(results: Results, selection: Selection, row_errors: Floats, weights: Floats, unit: Ints) -> None:
+    """Search all rows longer at the size that held-out rows choose, if not all of its chains agree."""
+    grid, problem = results.grid, results.grid.problem
+    sums, total = by_unit(row_errors, unit, weights)
+    at = int(chosen_in_draws(sums, total, np.ones((1, total.size)), np.array([0, *grid.sizes]), "auto")[0])
+    size = grid.sizes[at - 1]
+    supports, energies = results.of(size, final=True)
+    agree = reaches(energies[0], float(energies.min()), problem.form.yy)
+    descends = grid.schedule is None and problem.form.plain and selection.effort == "normal" and selection.polish
+    if not descends or size >= problem.form.n_columns or agree.all():
+        return
+    trace = best_subset(problem, size, seed=selection.seed, engine=grid.engine, n_jobs=1)
+    further = problem.form.energy(problem.slots(trace.best_support))
+    results.cells[size, True] = (
+        np.concatenate([supports, trace.best_support[None, None]], axis=1), np.append(energies, [[further]], axis=1)
+    )  # fmt: skip
 
 
 def _final_fit(results: Results, polish: bool, size: int) -> tuple[Fit, float]:

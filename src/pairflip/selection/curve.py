@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+    from pairflip.selection.decide import Answer
     from pairflip.selection.prediction import Prediction
 
-PredictWith = Literal["subset", "average"]
+PredictWith = Literal["auto", "subset", "average"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,18 @@ class AnnealCurves:
 
 
 @dataclass(frozen=True)
+class SampledErrors:
+    """How far off the predictions of sampled rows were by fits without them: K quantiles for each of q targets.
+
+    It stands in for the errors of single rows where moments were kept of all others.
+    """
+
+    rows: int  # of the sample
+    error: Floats  # (K, q), each of the same weight
+    fold: Ints | None = None  # (K, q) whose fit it was; None for the mean of several
+
+
+@dataclass(frozen=True)
 class FoldFits:
     """What the folds predict with: columns of their own, fitted on their training rows, in the units of the table.
 
@@ -69,6 +82,7 @@ class FoldFits:
     coefs: tuple[Floats, ...]  # T arrays (F, k), of `SizeCurve.fold_supports`
     always_coefs: tuple[Floats, ...]  # T arrays (F, A)
     intercepts: Floats  # (T, F)
+    sampled: tuple[SampledErrors, ...] | None = None  # T, of a table that was read in blocks
 
 
 @dataclass(frozen=True)
@@ -244,26 +258,24 @@ class ChosenError:
 
 @dataclass(frozen=True)
 class Average:
-    """Prediction by the mean over the models of H half-samples, at one size and ridge chosen by rows they left out.
+    """Prediction by a weighted mean of models of the folds, and of all columns with a ridge: one linear model.
 
-    n are the rows with a weight above zero. With q targets or classes, arrays of coefficients and predictions have one
-    more axis, q, at their end.
+    n are the rows that folds left out. With q targets or classes, arrays of coefficients and predictions have one more
+    axis, q, at their end.
     """
 
-    sizes: Ints  # (S,) tried
-    ridges: Floats  # (R,) relative ridge terms tried
-    errors: Floats  # (R, S) as `SizeCurve.cv_error`, each row predicted by the mean of the halves that left it out
-    size: int  # the one with the lowest error
-    ridge: float
-    supports: Ints  # (H, k) columns of the halves; of groups, -1 comes first where a half has fewer
-    coefs: Floats  # (H, k), in the units of the table
-    always_coefs: Floats  # (H, A)
-    intercepts: Floats  # (H,)
+    columns: Ints  # (U,) with a coefficient
+    coefs: Floats  # (U,), in the units of the table
+    always_coefs: Floats  # (A,)
+    intercept: Floats  # ()
+    selected: Ints  # of these, the columns that folds chose
+    all_columns: float  # weight of ridge regression on all columns
     rows: Ints  # (n,)
     weights: Floats  # (n,)
     observed: Floats  # (n,) what predictions are compared with
-    predictions: Floats  # (n,) of the rows, by the halves that left them out
-    corrected: ChosenError | None  # the error on new rows, corrected for the choice; None for very few rows
+    predictions: Floats  # (n,) of the rows, by models and weights that did not see them
+    corrected: ChosenError | None  # the error of these predictions; None for very few rows
+    sampled: SampledErrors | None = None  # of a table that was read in blocks
 
 
 @dataclass(frozen=True)
@@ -360,7 +372,7 @@ class SizeCurve:
     training_ranges : S records, or None
         Of each size, whether new rows are like the training rows; None where that was not kept, or without columns.
     average : Average or None
-        The average over half-samples, another way to predict; None where none was made.
+        The weighted average of models, another way to predict; None where none was made.
     preparation : Preparation or None
         Preprocessing of the table, fitted on all rows: from the columns `raw_names` to `names`. `predict` applies it;
         `preprocess` for short is the transformer.
@@ -572,34 +584,19 @@ class SizeCurve:
             (jackknife+, CV+); docs/predicting.md says what holds. What comes back then has `prediction`, `lower` and
             `upper`, each (M,), or (M, q) with several targets.
         predict_with : {"subset", "average"}, optional
-            The columns of one size, or the average over half-samples, which needs the columns of all of them and has a
-            size of its own; by default what the selection was told (``predict_with``), one set of columns if nothing.
+            The columns of one size, or the weighted average of models, which needs the columns of all of them; by
+            default what the answer names (``curve.answer.predictor``), and the columns of `size` where that is given.
         """
         from pairflip.selection.prediction import predict
 
         return predict(self, X, size, interval, predict_with)
 
     @cached_property
-    def chosen(self) -> ChosenError | None:
-        """The error of the recommended size on new rows, corrected for having chosen it, with an interval.
+    def answer(self) -> Answer:
+        """What is recommended: size, predictor, corrected errors. It is made here, once."""
+        from pairflip.selection.decide import decide
 
-        None if nothing predicts, or if there are too few independent rows to say.
-        """
-        from pairflip.selection.verdict import chosen_error, predicts, rule_of
-
-        if not predicts(self):
-            return None
-        return self.corrected if rule_of(self) == "auto" else chosen_error(self)
-
-    @cached_property
-    def corrected(self) -> ChosenError | None:
-        """That of the size chosen by held-out errors (rule "auto"), whether anything predicts or not.
-
-        None if there are too few independent rows to say.
-        """
-        from pairflip.selection.verdict import chosen_error
-
-        return chosen_error(self, "auto")
+        return decide(self)
 
     def coefficients(self, size: int | None = None) -> pd.DataFrame:
         """The final fit of a size (None: the recommended one) with standard errors and the spread over half-samples.
@@ -613,9 +610,8 @@ class SizeCurve:
         import pandas as pd
 
         from pairflip.selection.coefficients import coefficient_rows, target_coefficients
-        from pairflip.selection.verdict import size_to_show
 
-        shown = size_to_show(self) if size is None else size
+        shown = self.answer.shown if size is None else size
         if self.outputs is not None:
             lines = [(row.column, row.kind, *row.coefficients) for row in target_coefficients(self, shown)]
             return pd.DataFrame(lines, columns=["column", "kind", *self.outputs])
@@ -632,7 +628,7 @@ class SizeCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table of sizes, by name; errors of held-out rows as the answer has them."""
-        from pairflip.selection.verdict import held_out
+        from pairflip.selection.decide import held_out
 
         sizes = self.sizes.tolist()
         every = [held_out(self, k) for k in sizes]

@@ -54,7 +54,14 @@ _SHAPES: dict[type, dict[str, str]] = {
     },
     records.StandIns: {"U": "columns=N!", "U T": "others=N- correlation"},
     records.AnnealCurves: {"S steps": "betas", "S chains steps": "energy acceptance"},
-    records.FoldFits: {"T": "sizes", "T|F ? q": "coefs=f", "T|F A q": "always_coefs=f", "T F q": "intercepts=f"},
+    records.SampledErrors: {"K t": "error=f fold=F"},
+    records.FoldFits: {
+        "T": "sizes",
+        "T|F ? q": "coefs=f",
+        "T|F A q": "always_coefs=f",
+        "T F q": "intercepts=f",
+        "T|": "sampled",
+    },
     records.TrainingRange: {"d": "means scales", "d r": "factor", "M": "leverages"},
     records.StandardErrors: {"S": "intercepts", "S A": "always", "S|?": "chosen"},
     records.ClassErrors: {"c": "shares=1", "S": "misclassified auc"},
@@ -71,13 +78,11 @@ _SHAPES: dict[type, dict[str, str]] = {
     records.RidgeSurface: {"R": "ridges", "R S": "errors", "R S P": "predictions"},
     records.TargetErrors: {"S q": "cv_error rmse r2", "F q": "means scales"},
     records.Average: {
-        "Z": "sizes",
-        "R": "ridges",
-        "R Z": "errors=f",
-        "H k": "supports=N-",
-        "H k q": "coefs=f",
-        "H A q": "always_coefs=f",
-        "H q": "intercepts=f",
+        "U": "columns=N!",
+        "V": "selected=N!",
+        "U q": "coefs=f",
+        "A q": "always_coefs=f",
+        "q": "intercept=f",
         "n": "rows=M weights",
         "n q": "observed=f predictions=f",
     },
@@ -109,6 +114,8 @@ _FACTS = {
     "identical_rows": (0, np.inf),
     "few_rows": (0, np.inf),
     "few_groups": (0, np.inf),
+    "alike_rows": (0.0, 1.0),
+    "alike_values": (0, np.inf),
     "error_of_the_mean": (0.0, np.inf),
 }
 
@@ -186,6 +193,8 @@ def _upgraded(record: dict[str, Any]) -> dict[str, Any]:
     if "share" in (record.get("classes") or {}):  # of the event: only two classes had been thought of
         share = record["classes"]["share"]
         record["classes"] = {**record["classes"], "shares": [1.0 - share, share]}
+    if "supports" in (record.get("average") or {}):  # over half-samples, before version 0.4
+        record["average"] = None
     return record
 
 
@@ -296,6 +305,10 @@ def _check_curve(curve: SizeCurve) -> None:
         isinstance(pair, list) and len(pair) == 2 and all(type(row) in (int, str) for row in pair) for pair in pairs
     )
     _require(fits, "facts copied_rows", "expected pairs of rows")
+    fits = isinstance(curve.facts.get("alike_by", ""), str) and ("alike_rows" in curve.facts) == (
+        "alike_by" in curve.facts
+    )
+    _require(fits, "facts alike_by", "expected the name of a column")
     values = curve.facts.get("two_values", [0, 1])
     fits = isinstance(values, list) and [type(each) in (int, float) for each in values] == [True, True]
     _require(fits, "facts two_values", "expected two numbers")
@@ -339,10 +352,7 @@ def _check_other_parts(curve: SizeCurve) -> None:
     if ridges is not None:
         _require(ridges.ridge in ridges.ridges, "ridge_surface", "they do not fit the sizes")
     if (average := curve.average) is not None:
-        _require(average.size in average.sizes and average.ridge in average.ridges, "average")
         _require(bool((average.weights > 0).all()), "average weights", "expected numbers above 0")
-        if curve.groups is None:
-            _check_present(average.supports, "average supports")
     if stability is not None:
         _require(stability.pairs > 0 and stability.rows > 0 and stability.n_candidates > 0, "stability")
         _require(bool(np.isin(stability.sizes, curve.sizes).all()), "stability sizes")

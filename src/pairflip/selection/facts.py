@@ -6,6 +6,7 @@ validation does not say how well new rows are predicted; where a column is a cop
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _FEW = 30  # independent rows below which a table is called small
 _CLEAR = 3.0  # an autocorrelation is told if so many standard errors above zero: by chance, one table in a thousand
 _STRONG = 0.3  # ... and above this
+_ALIKE_BY_CHANCE = 0.01  # of a column whose rows are called alike, over the number of such columns
 _COPY = 0.9999  # absolute correlation above which a column is called a copy of the target
 _NAMED = 3  # copies of the target, and of rows, that a sentence names
 _ENOUGH_ROWS = 8  # with fewer, columns of many are that similar to any target by chance
@@ -52,26 +54,66 @@ def table_facts(
     all rows and on the training rows of every fold.
     """
     facts: dict[str, Any] = {"target_copies": target_copies(problem, folds)}
-    if problem.condensed is not None:  # single rows are not known
+    if problem.condensed is not None:  # single rows are not known here
         blocks = np.unique(problem.condensed.block).size
         facts["stands_for"] = {"rows": problem.rows_present, "blocks": blocks, "missing": problem.missing}
+        facts |= problem.condensed.facts
         return {name: fact for name, fact in facts.items() if fact}
+    several, squared = bool(problem.target_names), problem.loss.squared
     present = problem.sample_weight > 0
-    y = problem.y[present]
-    units = len(y) if groups is None else np.unique(groups[present]).size
+    units = int(present.sum()) if groups is None else np.unique(groups[present]).size
     if units < _FEW:
         facts["few_rows" if groups is None else "few_groups"] = units
-    if not problem.target_names:
+    facts |= row_facts(problem.X, problem.y, problem.sample_weight, several=several, squared=squared)
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def row_facts(
+    X: Any, y: Floats, weights: Floats | None, *, several: bool = False, squared: bool = True
+) -> dict[str, Any]:
+    """The facts that need single rows, of those with a weight above zero; `several` targets are looked at together."""
+    facts: dict[str, Any] = {}
+    present = np.ones(len(y), dtype=bool) if weights is None else weights > 0
+    if not present.all():
+        X, y = X[present], y[present]
+    if not several:
         first = y.reshape(len(y), -1)[:, 0]
         steps, off, values = np.diff(first), first - first.mean(), np.unique(first)
         in_order, r = (steps >= 0).all() or (steps <= 0).all(), float(off[1:] @ off[:-1] / (off @ off))
         if r > max(_CLEAR / np.sqrt(y.size), _STRONG) and not in_order:
             facts["autocorrelation"] = round(r, 3)
-        if values.size == 2 and problem.loss.squared:
+        if values.size == 2 and squared:
             facts["two_values"] = values.tolist()
-    copies = np.flatnonzero(present)[identical_rows(problem.X if present.all() else problem.X[present], y)]
-    facts |= {"identical_rows": len(copies), "copied_rows": copies[:_NAMED].tolist()}
-    return {name: fact for name, fact in facts.items() if fact}
+    copies = np.flatnonzero(present)[identical_rows(X, y)]
+    return facts | {"identical_rows": len(copies), "copied_rows": copies[:_NAMED].tolist()}
+
+
+def alike_rows(curve: SizeCurve, labels: Mapping[str, Ints]) -> dict[str, Any]:
+    """The column by whose values (codes of the rows) held-out errors are alike, how much, and how many values it has.
+
+    By analysis of variance of what the recommended columns leave; a column that is one of these is not looked at.
+    """
+    from scipy.special import fdtrc
+
+    if not curve.single_rows or curve.n_outputs > 1 or curve.survival is not None:
+        return {}
+    size, rows, w = curve.answer.size, curve.held_out_rows, curve.weights
+    off = np.bincount(rows, w * (curve.observed - curve.predictions[curve.at(size)])) / np.bincount(rows, w)
+    known, found = np.isfinite(off), {}
+    chosen = {name.split("=")[0] for name in curve.columns(size)}
+    for name in labels.keys() - chosen:
+        code = np.unique(labels[name][: off.size][known], return_inverse=True)[1]
+        values, n, times = off[known] - off[known].mean(), code.size, np.bincount(code)
+        means = np.bincount(code, values) / times
+        between, within = float(times @ means**2) / (times.size - 1), float(np.sum((values - means[code]) ** 2))
+        within = max(within / (n - times.size), 1e-300)
+        typical = (n - float(times @ times) / n) / (times.size - 1)
+        if fdtrc(times.size - 1, n - times.size, between / within) < _ALIKE_BY_CHANCE / len(labels):
+            found[name] = (between - within) / (between + (typical - 1.0) * within)
+    if not found:
+        return {}
+    name = max(sorted(found), key=lambda each: found[each])
+    return {"alike_rows": round(found[name], 3), "alike_by": name, "alike_values": int(np.unique(labels[name]).size)}
 
 
 def target_copies(problem: SubsetProblem, folds: Folds | None = None) -> list[list[Any]]:

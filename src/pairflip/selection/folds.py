@@ -99,7 +99,7 @@ def blocks_as_groups(problem: SubsetProblem, cv: Any, groups: Any) -> Any:
             "folds (select_size needs them; best_subset, prove and posterior do not)."
         )
     cv = parse_cv(cv)
-    if isinstance(cv, Blocks) or not (cv is None or cv == "loo" or isinstance(cv, Repeats)):
+    if isinstance(cv, Blocks) or not (cv in (None, "loo", DEFAULT_CV) or isinstance(cv, Repeats)):
         raise ValueError(f"cv is {str(cv)!r} for random blocks of rows; expected 'loo', or folds such as 10 or '5x10'.")
     if isinstance(cv, Repeats) and cv.folds > blocks:
         raise ValueError(
@@ -157,9 +157,9 @@ def check_learnable(problem: SubsetProblem, folds: Folds) -> None:
             )
 
 
-DEFAULT_CV = "5x10"
-"""What the command line and the estimator do unless told otherwise (docs/decisions/020-what-is-recommended.md)."""
-EXPECTED_CV = "'loo', a number of folds such as 10, repeats of them such as '5x10', or 'blocks:5'"
+DEFAULT_CV = "auto"
+"""Ten folds, repeated so often that the answer hardly depends on how they are drawn, see `selection.tasks`."""
+EXPECTED_CV = "'auto', 'loo', a number of folds such as 10, repeats of them such as '5x10', or 'blocks:5'"
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def parse_cv(cv: Any) -> Any:
         raise ValueError(f"cv is {cv}; expected {EXPECTED_CV}.")
     if isinstance(cv, (int, np.integer)):
         return Repeats(1, int(cv))
-    if not isinstance(cv, str) or cv == "loo":
+    if not isinstance(cv, str) or cv in ("loo", DEFAULT_CV):
         return cv
     repeats = re.fullmatch(r"(?:(\d{1,4})x)?(\d{1,7})", cv.strip())
     blocks = re.fullmatch(r"blocks:(\d{1,7})", cv.strip())

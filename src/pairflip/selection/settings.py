@@ -13,7 +13,7 @@ from pairflip.philox import check_seed
 from pairflip.problem import SubsetProblem
 from pairflip.search.effort import FOLD_EFFORTS, Method, as_method, check_chains, no_more_than
 from pairflip.search.schedule import Schedule, as_schedule
-from pairflip.selection.folds import parse_cv
+from pairflip.selection.folds import DEFAULT_CV, parse_cv
 from pairflip.text import label_text, plural
 
 
@@ -30,6 +30,7 @@ class Selection:
         Numbers of columns to try; None: 1 to 10, or as many as the table allows. Size 0 is always tried. Sizes for
         which a fold has too few independent columns are left out, with a note.
     cv
+        ``"auto"`` (ten folds, repeated 5 to 100 times with other random folds, as the size of the table allows),
         ``"loo"`` (leave one row out, as in the paper), a number of folds (drawn from `seed`), ``"5x10"``
         (10 folds, 5 times with other random folds), ``"blocks:5"`` (5 blocks of neighbouring rows, for tables in the
         order of time), a scikit-learn splitter, or an iterable of (training rows, held-out rows). Where the target has
@@ -65,19 +66,20 @@ class Selection:
         together with the size, each searched by itself in the same folds. None: the penalty of the problem, as it is;
         for classes and counts, ``"auto"`` unless the problem was given a ridge.
     choose
-        By which rule the size is recommended where columns predict at all: ``"best"``, the lowest held-out error;
-        ``"one_se"``, the smallest size within one standard error of it; ``"bic"`` or ``"ebic"``, the lowest information
-        criterion of the fits on all rows. In simulations ``"ebic"`` predicted about as well as ``"best"`` and named
-        exactly the true columns more often; ``"bic"``, which does not count how many sets there were to choose from,
-        kept too many of many columns. ``"auto"``: ``"one_se"`` where rows are left out one by one, otherwise
-        ``"best"``.
+        By which rule the size is recommended. ``"auto"``: no columns where nothing predicts, otherwise the smallest
+        size whose held-out error is higher than the lowest one by at most half a standard error of their difference,
+        row by row. The others are taken literally, with size 0 among all sizes, whether columns predict or not:
+        ``"best"``, the lowest held-out error; ``"one_se"``, the smallest size within one standard error of it;
+        ``"bic"`` or ``"ebic"``, the lowest information criterion of the fits on all rows (``"bic"`` does not count how
+        many sets there were to choose from, and keeps too many of many columns).
     predict_with
-        What `SizeCurve.predict` predicts with unless told otherwise: ``"subset"``, the chosen columns, or
-        ``"average"``, the mean over the models of half-samples. It is made where it is asked for, and with `stability`.
+        What `SizeCurve.predict` predicts with unless told otherwise: ``"subset"``, the recommended columns;
+        ``"average"``, a weighted average of the folds' models at all sizes and of ridge regression on all columns;
+        ``"auto"``: the average, unless the recommended columns predict clearly better, or about the same.
     """
 
     sizes: Iterable[int] | None = None
-    cv: Any = "loo"
+    cv: Any = "auto"
     schedule: Schedule | Literal["auto", "paper"] = "auto"
     chains: int | None = None
     seed: int = 0
@@ -91,7 +93,7 @@ class Selection:
     ridge: Iterable[float] | Literal["auto"] | None = None
     prove: bool = True
     choose: Literal["auto", "best", "one_se", "bic", "ebic"] = "auto"
-    predict_with: Literal["subset", "average"] = "subset"
+    predict_with: Literal["auto", "subset", "average"] = "auto"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.effort, str) and self.effort in FOLD_EFFORTS):
@@ -106,9 +108,9 @@ class Selection:
             raise ValueError(f"stability_at is {self.stability_at!r}; expected 'chosen' or 'all'.")
         if self.choose not in RULES:
             raise ValueError(f"choose (--choose) is {self.choose!r}; expected {', '.join(map(repr, RULES))}.")
-        if self.predict_with not in ("subset", "average"):
-            raise ValueError(f"predict_with is {self.predict_with!r}; expected 'subset' or 'average'.")
-        cv = parse_cv("loo" if self.cv is None else self.cv)
+        if self.predict_with not in PREDICTORS:
+            raise ValueError(f"predict_with is {self.predict_with!r}; expected {', '.join(map(repr, PREDICTORS))}.")
+        cv = parse_cv(DEFAULT_CV if self.cv is None else self.cv)
         # Splits that come one by one are listed, so that a selection can be used again.
         given_splits = isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split")
         checked = {
@@ -154,6 +156,8 @@ class Selection:
 
 RULES = ("auto", "best", "one_se", "bic", "ebic")
 """The rules by which the size may be chosen."""
+PREDICTORS = ("auto", "subset", "average")
+"""What may predict new rows."""
 GRID = (0.0, 0.1, 1.0)
 """What ``ridge="auto"`` tries for squared error; six values chose about as well, in twice the time."""
 LIKELIHOOD_GRID = (0.01, 0.1, 1.0)

@@ -21,6 +21,7 @@ from pairflip.search.effort import (
     FEW_FOLDS,
     FINAL_EFFORTS,
     FOLD_EFFORTS,
+    MANY_FOLDS,
     Effort,
     as_descent,
     check_engine,
@@ -29,7 +30,7 @@ from pairflip.search.effort import (
 )
 from pairflip.search.prove import is_solved
 from pairflip.search.schedule import Schedule, as_schedule
-from pairflip.selection.folds import Folds, as_folds, check_learnable
+from pairflip.selection.folds import DEFAULT_CV, Folds, Repeats, as_folds, check_learnable
 from pairflip.selection.settings import Selection, check_sizes, model_settings
 from pairflip.sparse import table_bytes
 from pairflip.supports import Ints
@@ -37,6 +38,11 @@ from pairflip.supports import Ints
 ALL_ROWS = -1
 """In place of a fold: no row is left out (the final fit)."""
 _FOLD_NS = 5e7  # what the annealing chains of one fold may take by default
+_FOLDS, _FEWEST_TIMES, _OTHER_TIMES, _MOST_TIMES = 10, 5, 10, 100
+"""Ten folds are repeated so often by default: with 50 repetitions the same size was chosen for four seeds on 91 % of 35
+tables, with 25 on 86 %, with 5 and a longer search of each fold on 75 % (docs/decisions/020)."""
+_PREDICTIONS = 20_000  # held-out predictions of a size beyond which rows make up for fewer repetitions
+_SECONDS = 2.0  # for the paths of all folds, by the cost model
 
 
 class Task(NamedTuple):
@@ -77,6 +83,7 @@ class Grid:
     settings: dict[str, Any]  # all that determines the result apart from the data, for files and readers
     notes: tuple[str, ...]
     row_groups: Ints | None = None  # (M,), where rows belong together
+    cv: Any = None  # how rows were left out, as `folds.parse_cv` gives it
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: a cluster's scheduler asks, and sends what is large only once."""
@@ -97,17 +104,32 @@ def plan_work(problem: SubsetProblem, selection: Selection, engine: str | Engine
         selection = replace(selection, method=as_descent(problem, selection.method))
     if not problem.form.plain:
         engine = check_engine(problem, engine)
-    folds = as_folds(selection.cv, problem, groups, selection.seed)
+    cv = _folds_of(selection, problem)
+    folds = as_folds(cv, problem, groups, selection.seed)
     if not problem.loss.squared:
         check_learnable(problem, folds)
     fewest_rows = problem.rows_present - max(problem.count_rows(left_out) for left_out in folds.left_out)
     grid = _decide(problem, selection, folds, check_sizes(problem, selection.sizes, fewest_rows), engine)
+    grid = replace(grid, cv=cv)
     if groups is None:
         return grid
     from pandas import factorize
 
     labels = np.array([str(label) for label in np.asarray(groups).tolist()], dtype=object)
     return replace(grid, row_groups=factorize(labels)[0].astype(np.int64))
+
+
+def _folds_of(selection: Selection, problem: SubsetProblem) -> Any:
+    """How rows are left out; "auto" is ten folds, repeated as often as is cheap: the path alone is searched in each."""
+    if selection.cv != DEFAULT_CV:
+        return selection.cv
+    form, times = problem.form, _FEWEST_TIMES
+    if form.quadratic and not form.grouped and selection.method != "anneal":
+        most = _MOST_TIMES if selection.effort == "normal" else _OTHER_TIMES
+        path = 3e-9 * sum(kick_nanoseconds(form, k) for k in range(1, 11))
+        times = int(np.clip(min(_PREDICTIONS // problem.rows_present, _SECONDS / (_FOLDS * path)), times, most))
+    condensed = problem.condensed
+    return Repeats(times, min(_FOLDS, problem.rows_present if condensed is None else np.unique(condensed.block).size))
 
 
 def plan_halves(
@@ -133,13 +155,15 @@ def _decide(
     if not (anneals or get_engine(engine).searches):
         engine, notes = "numba", (ON_THE_CPU,)
     in_fold = (FOLD_EFFORTS if halves or len(folds) > FEW_FOLDS else FEW_FOLD_EFFORTS)[effort]
+    if len(folds) > MANY_FOLDS and not halves and effort == "normal":
+        in_fold = FOLD_EFFORTS["quick"]
     schedule = as_schedule(selection.schedule) if anneals else None
     written = selection.to_dict()
     if schedule is None:
         del written["schedule"]
         chains, on_all_rows = in_fold.chains, FINAL_EFFORTS[effort]
         final_chains = {size: on_all_rows.n_chains(size, form.n_columns) * final for size in sizes}
-        exact_allowed = selection.prove and problem.form.quadratic
+        exact_allowed = selection.prove and problem.form.quadratic and (halves or len(folds) <= MANY_FOLDS)
     else:
         flips = int(schedule.flips(form.n_columns).sum())
         # With fewer than 8 chains some folds miss their best columns, and the held-out error comes out too high.

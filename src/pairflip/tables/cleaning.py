@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = ("drop-rows", "drop-columns", "keep")
+_EVENLY, _OFTEN = 0.5, 3.0  # spread of how often whole numbers repeat, relative to the mean; the least mean
+FEWEST_VALUES, _REPEATED, _LOOKED_AT = 5, 0.9, 1000  # different values; rows whose value others have; columns
 TOGETHER = 64  # columns copied at a time: fast into rows, and no second copy of the table
 WORDS = ("text", "dates")  # kinds that no option reads as numbers
 
@@ -94,19 +96,22 @@ def without_missing(
     target: str,
     missing: str | None,
     used: Sequence[str] = (),
-) -> tuple[Floats, Floats, list[str], list[str], list[Change]]:
-    """The same table with every value finite; to "keep" leaves NaN in candidates that are not `used` otherwise."""
+) -> tuple[Floats, Floats, list[str], NDArray[np.bool_], list[Change]]:
+    """The same table with every value finite, its names, and which rows are left; what was left out.
+
+    To "keep" leaves NaN in candidates that are not `used` otherwise.
+    """
     if missing not in (None, *MISSING):
         raise TableError(f"--missing is {quoted(missing)}; expected 'drop-rows', 'drop-columns' or 'keep'.")
     if is_sparse(X):
         if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
             raise TableError("The sparse matrix or its target has missing or infinite values; expected finite numbers.")
-        return X, y, names, row_names, []
+        return X, y, names, np.ones(len(y), dtype=bool), []
     lost_y = ~np.isfinite(y)
     if lost_y.all():
         raise TableError(f"The target {quoted(target)} has no values; expected numbers: choose another --target.")
     if not lost_y.any() and all(np.isfinite(X[:, part]).all() for part in column_blocks(*X.shape)):
-        return X, y, names, row_names, []
+        return X, y, names, np.ones(len(y), dtype=bool), []
     lost = ~np.isfinite(X)
     columns, rows = ~np.asarray(lost.any(axis=0)), ~np.asarray(lost.any(axis=1) | lost_y)  # those with every value
     problems: list[str] = []
@@ -150,7 +155,29 @@ def without_missing(
             )
         columns = np.ones(len(names), dtype=bool)
         dropped = change("row", "with missing or infinite values dropped", _pick(row_names, ~rows))
-    return X[np.ix_(rows, columns)], y[rows], _pick(names, columns), _pick(row_names, rows), dropped
+    return X[np.ix_(rows, columns)], y[rows], _pick(names, columns), rows, dropped
+
+
+def repeated_values(raw: Raw, target: int) -> dict[str, NDArray[np.int64]]:
+    """Columns that may say which rows belong together, as codes: text or whole numbers whose values nearly all repeat.
+
+    Many are the rule in tables of counts or zeros and ones, where they say nothing: only some columns are looked at.
+    """
+    from pandas import factorize
+
+    found = {}
+    for j, name in enumerate([] if raw.is_array else raw.names[:_LOOKED_AT]):
+        column = raw.frame[j]
+        if j == target or column.dtype.kind == "f":
+            continue
+        codes, values = factorize(column)
+        if FEWEST_VALUES <= len(values) <= len(codes) / 2 and codes.min() >= 0:
+            counts = np.bincount(codes)
+            # Whole numbers that name something repeat about equally often; those that count something do not.
+            names = not is_plain(column.dtype) or np.std(counts) < _EVENLY * np.mean(counts) >= _EVENLY * _OFTEN
+            if names and np.mean(counts[codes] > 1) >= _REPEATED:
+                found[name] = np.asarray(codes, dtype=np.int64)
+    return found
 
 
 def _missing_values(lost: NDArray[np.bool_], names: list[str], rows: NDArray[np.bool_]) -> list[str]:

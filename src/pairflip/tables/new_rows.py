@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pairflip.inputs import ColumnsAbsent
 from pairflip.least_squares import Floats
 from pairflip.tables.categories import column_labels, filled_words, indicators, labels_of
 from pairflip.tables.cleaning import odd_column
@@ -19,6 +20,10 @@ from pairflip.tables.kinds import as_numbers
 from pairflip.tables.raw import Change, Raw, change
 from pairflip.tables.table import about_commas, naming_sheets
 from pairflip.text import listed, plural, quoted, row_numbers
+
+
+class TableLacks(TableError, ColumnsAbsent):
+    """A table of new rows lacks columns that predict them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +101,7 @@ def _refuse_absent(needed: Sequence[str], places: Sequence[int | None], names: S
     near = close_matches(lost[0], [name for name in names if name not in needed], 1)
     them = "it" if len(lost) == 1 else "them"
     fix = f"perhaps {quoted(near[0])} is meant as {quoted(lost[0])}" if near else f"add {them} to the table"
-    raise TableError(
+    raise TableLacks(
         f"{source!r} lacks {plural(len(lost), 'column')} that the model needs, {listed(lost)}; expected "
         f"{'it' if len(needed) == 1 else f'all {len(needed):,}'}: {fix}."
     )

@@ -27,7 +27,7 @@ from pairflip.tables.categories import (
     may_be_classes,
     most_frequent,
 )
-from pairflip.tables.cleaning import as_candidates, as_target, without_missing
+from pairflip.tables.cleaning import as_candidates, as_target, repeated_values, without_missing
 from pairflip.tables.columns import ChosenColumns, numbers_the_rows, select, separate_names
 from pairflip.tables.errors import TableError, noted, raise_all
 from pairflip.tables.files import LARGE, about_sheets, read_raw
@@ -76,6 +76,8 @@ class Table:
         The column that the names of the rows come from.
     event : str or None
         The column that says whether the event happened, where the target is a survival time.
+    repeated : dict of codes of the rows by column
+        Columns of the file that may say which rows belong together, candidates or not.
     """
 
     X: NDArray[Any]
@@ -93,6 +95,7 @@ class Table:
     filled: dict[str, str] = field(default_factory=dict)
     index: str | None = None
     event: str | None = None
+    repeated: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def groups(self) -> dict[str, list[str]]:
@@ -232,7 +235,8 @@ def read_table(
         columns += [name for category in kinds.values() for name in category.level_of]
     rows = raw.row_names or row_numbers(len(y)) if chosen.index is None else raw.names_in(chosen.index)
     with noted(problems):
-        X, y, columns, rows, lost = without_missing(X, y, columns, rows, label, missing, used)
+        X, y, columns, kept, lost = without_missing(X, y, columns, rows, label, missing, used)
+        rows = [name for name, left in zip(rows, kept.tolist(), strict=True) if left]
     raise_all(problems)
     for j, category in kinds.items():
         if not category.level_of.keys() <= {*columns}:
@@ -256,6 +260,7 @@ def read_table(
         classes=labels,
         categories={each.name: each.level_of for each in kinds.values() if each.name in references},
         references=references, filled=filled, index=None if chosen.index is None else names[chosen.index],
+        repeated={} if problems else {name: codes[kept] for name, codes in repeated_values(raw, chosen.target).items()},
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def cross_validate(
     """Anneal every problem, and each of its left-out rows, once for every size; a GPU gets all of them at once."""
     (M, N), count = problems[0].drawn.X.shape, len(problems)
     cooling, reached, loo = np.empty((count, len(sizes), len(SCHEDULE))), *np.empty((2, count, len(sizes)))
-    selection = as_selection(sizes, {"schedule": SCHEDULE, "chains": 1, "polish": False, "prove": False})
+    selection = as_selection(sizes, {"cv": "loo", "schedule": SCHEDULE, "chains": 1, "polish": False, "prove": False})
     grids = [plan_work(each.problem, replace(selection, seed=each.seed), engine, None) for each in problems]
     folders = [None if journal is None else journal / f"loo-N{N}" / f"{index:04d}" for index in range(count)]
     for finished, searched in enumerate(search_grids(grids, folders, n_jobs, False), start=1):
