@@ -1,12 +1,16 @@
 """Options and fixtures that every test file may use."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for what shells run in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RELUCTANT = {"slow": "slow test: run with --slow", "gpu": "needs CuPy and a CUDA device: run with --gpu"}
 

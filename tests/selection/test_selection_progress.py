@@ -145,12 +145,14 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_resume(options, tmp_path):
     assert code == 0, err
     words, threads = out.splitlines()
     assert json.loads(threads) == ["MainThread"]
-    assert words == f"interrupted; finished work is kept in {journal!r}. Resume with: the same call"
     assert seconds < LIMIT + 0.4
     assert "Traceback" not in err
     assert "Warning" not in err
     kept = [line for path in (tmp_path / "run").glob("tasks-*") for line in path.read_bytes().splitlines()]
     assert all(json.loads(line) for line in kept)
+    kept_words = f"interrupted; finished work is kept in {journal!r}. Resume with: the same call"
+    none = f"interrupted; no work was finished yet, so {journal!r} holds none. Start again with: the same call"
+    assert words == (kept_words if kept else none)
     if "long" not in options:
         assert kept
     assert "interrupted" not in err  # the exception says it, once
