@@ -124,7 +124,7 @@ def _searched(grids: Sequence[Grid], selection: Selection, run: Execution) -> tu
 
 _MOST_SIZES, _NEAR_THE_END = 40, 0.8
 _MOST_TIMES, _MOST_PREDICTIONS = 400, 80_000
-_FURTHER_S = 20.0  # for the searches of larger sizes or of more repetitions, by the cost model
+_FURTHER_S = 6.0  # for the searches of larger sizes or of more repetitions, by the cost model
 
 
 def _further(curve: SizeCurve, grid: Grid, asked: Selection, plan: Selection) -> Selection | None:
