@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Folds:
         """Fold of each of them (P,)."""
         return np.repeat(np.arange(len(self.rows)), [r.size for r in self.rows])
 
-    @property
+    @cached_property
     def places(self) -> list[slice]:
         """Where the predicted rows of each fold stand among all of them."""
         ends = np.cumsum([rows.size for rows in self.rows])

@@ -107,17 +107,20 @@ def _selected(problem: SubsetProblem, selection: Selection, run: Execution) -> S
         steps.append(run.below(f"further-{len(steps)}"))
     grid = grids[selection.ridges.index(curve.ridge)] if selection.ridges else grids[0]
     run = run._replace(engine=grid.engine)
-    curve = replace(curve, average=weighted_average([*models, *_shrunken(grids[0], curve, selection, run)]))
+    shrunken = _shrunken(grids[0], curve, selection, run)
+    curve = replace(curve, average=weighted_average([*(of_folds() for of_folds in models), *shrunken]))
     return with_imputations(with_checks(curve, grid, selection, run), grid.problem, selection, run)
 
 
-def _searched(grids: Sequence[Grid], selection: Selection, run: Execution) -> tuple[SizeCurve, list[FoldModels]]:
-    """The curve of all grids, one for each ridge, and the models of their folds."""
+def _searched(
+    grids: Sequence[Grid], selection: Selection, run: Execution
+) -> tuple[SizeCurve, list[Callable[[], FoldModels]]]:
+    """The curve of all grids, one for each ridge, and what makes the models of their folds."""
     curves, models, most = [], [], max(grids[0].sizes)
     for grid in grids:
         ((_, curve, of_folds),) = _curves([grid], [selection], [run.journal], run.n_jobs, run.progress, most)
         curves.append(curve)
-        models.append(of_folds())
+        models.append(of_folds)
         most = int(curve.sizes[-1])  # a larger ridge allows more sizes, but all are compared at the same ones
     return _with_surface(curves, selection.ridges) if selection.ridges else curves[0], models
 
