@@ -1,4 +1,4 @@
-"""Which prediction is best: chosen columns, the average over half-samples, or a linear method with many columns?
+"""Which prediction is best: chosen columns, the weighted average, or a linear method with many columns?
 
 `python -m benchmarks prediction` draws tables from known populations (ten minutes on two cores; PAIRFLIP_DRAWS=5 for a
 look): true R2 of every method, the told error of the average over its true one, and how often its 90 % intervals held.

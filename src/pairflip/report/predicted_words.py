@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     from pairflip.tables.new_rows import NewRows
 
 CHOSEN = (
-    "the size was chosen on the same rows, for which coverage is not proved; in simulations that asked for 90 %, "
-    "90 to 91 % of new rows were covered with 5x10 folds, and 86 to 90 % with leave-one-out (see "
-    "'Predicting new rows' in the documentation)."
+    "{} chosen on the same rows, for which coverage is not proved (see 'Predicting new rows' in the documentation for "
+    "how often it was true)."
 )
 """What intervals are conditional on."""
-CHOSEN_AVERAGE = (
-    "the weights of the average were chosen on the same rows, for which coverage is not proved (see 'Predicting new "
-    "rows' in the documentation for how often it was true)."
-)
 BY_CHANCE = 0.01
 """A fraction of rows inside their intervals is remarked on where it, or a stranger one, is no more probable."""
 
@@ -114,7 +109,7 @@ def remarks_of(predicted: PredictedRows) -> list[str]:
         covers = f"; the intervals are made to cover {percent(predicted.coverage)} of new rows"
     remarks.append(f"{plural(int((~lost).sum()), 'row')} predicted {how}{covers}.")
     if predicted.coverage is not None and not predicted.given:
-        remarks.append(CHOSEN_AVERAGE if predicted.averaged else CHOSEN)
+        remarks.append(CHOSEN.format("the weights of the average were" if predicted.averaged else "the size was"))
     if predicted.why_not is not None:
         remarks.append(f"there are no intervals: {predicted.why_not.rstrip('.')}.")
     for gone, what in ((lost, "prediction"), (~lost & bare, "interval")):
